@@ -32,30 +32,50 @@ def make_mesh(count):
     )
 
 
+@pytest.fixture
+def in_blocks(monkeypatch):
+    """A function: from then on, at most `block` responses are scored at once for some queries."""
+
+    def cut(block, queries):
+        rows = -(-len(queries) // 8) * 8  # As chunks are padded.
+        monkeypatch.setattr(exact_search, 'BLOCK_BYTES', 4 * rows * block)
+        clear()
+
+    def clear():
+        exact_search._top_k_program.cache_clear()
+        exact_search._ranks_program.cache_clear()
+
+    yield cut
+    clear()
+
+
 @pytest.mark.parametrize('devices', MESHES.values(), ids=MESHES)
 @pytest.mark.parametrize('block', [None, 300, 7])
-def test_many_ties(block, devices):
+def test_many_ties(block, devices, in_blocks):
     """1,003 responses: no block and no number of devices divides them."""
     queries, responses = integers(37, 5, 0), integers(1003, 5, 1)
     bias = integers(1003, 1, 2)[:, 0]
     scores, order = reference(queries, responses, bias)
     index = exact_search.index(responses, bias, make_mesh(devices))
-    found = exact_search.top_k(queries, index, 15, block=block)
+    if block:
+        in_blocks(block, queries)
+    found = exact_search.top_k(queries, index, 15)
     np.testing.assert_array_equal(found.ids, order[:, :15])
     np.testing.assert_array_equal(found.values, np.take_along_axis(scores, order[:, :15], 1))
     gold = np.random.default_rng(3).integers(0, 1003, 37)
     gold[:2] = 0, 1002
-    ranks = exact_search.ranks(queries, index, gold, block=block)
+    ranks = exact_search.ranks(queries, index, gold)
     np.testing.assert_array_equal(ranks, last_of_equals(scores, gold))
     assert (ranks > 1 + np.argmax(order == gold[:, None], axis=1)).any()
 
 
-def test_large_blocks_are_searched_by_their_maxima():
+def test_large_blocks_are_searched_by_their_maxima(in_blocks):
     queries, responses = integers(3, 4, 0, 9), integers(20_000, 4, 1, 9)
     _, order = reference(queries, responses)
     index = exact_search.index(responses)
-    for block in (None, 8_000):
-        found = exact_search.top_k(queries, index, 15, block=block)
+    for block in (20_000, 8_000):
+        in_blocks(block, queries)
+        found = exact_search.top_k(queries, index, 15)
         np.testing.assert_array_equal(found.ids, order[:, :15])
 
 
@@ -82,25 +102,25 @@ def test_more_queries_than_one_chunk(monkeypatch, count):
     np.testing.assert_array_equal(exact_search.ranks(queries, index, gold), expected)
 
 
-def test_bias_decides_and_real_numbers_agree():
+def test_bias_decides_and_real_numbers_agree(in_blocks):
     rng = np.random.default_rng(0)
     queries = rng.standard_normal((20, 64), np.float32)
     responses = rng.standard_normal((900, 64), np.float32)
     scores, order = reference(queries, responses)
     index = exact_search.index(responses)
-    found = exact_search.top_k(queries, index, 9, block=256)
+    in_blocks(256, queries)
+    found = exact_search.top_k(queries, index, 9)
     np.testing.assert_allclose(found.values, np.take_along_axis(scores, found.ids, 1), rtol=2e-5)
     np.testing.assert_array_equal(found.ids, order[:, :9])
-    np.testing.assert_array_equal(
-        exact_search.ranks(queries, index, found.ids[:, 4], block=256), np.full(20, 5)
-    )
+    ranks = exact_search.ranks(queries, index, found.ids[:, 4])
+    np.testing.assert_array_equal(ranks, np.full(20, 5))
     bias = np.zeros(900)
     bias[[7, 3]] = 1e3
     ids = exact_search.top_k(queries, exact_search.with_bias(index, bias), 2).ids
     assert {*map(tuple, ids.tolist())} <= {(7, 3), (3, 7)}
 
 
-def test_an_encoder_that_tells_nothing_apart_ranks_last():
+def test_an_encoder_that_tells_nothing_apart_ranks_last(in_blocks):
     """Real numbers whose products are rounded: equal vectors have equal scores nevertheless.
 
     What is found among them is ordered by id.
@@ -108,12 +128,12 @@ def test_an_encoder_that_tells_nothing_apart_ranks_last():
     rng = np.random.default_rng(0)
     queries = rng.standard_normal((5, 96), np.float32)
     responses = np.repeat(rng.standard_normal((1, 96), np.float32), 640, axis=0)
+    in_blocks(80, queries)
     for index in (exact_search.index(responses), exact_search.index(responses, mesh=make_mesh(8))):
-        found = exact_search.top_k(queries, index, 15, block=80)
+        found = exact_search.top_k(queries, index, 15)
         np.testing.assert_array_equal(found.ids, np.tile(np.arange(15), (5, 1)))
-        np.testing.assert_array_equal(
-            exact_search.ranks(queries, index, np.full(5, 400), block=80), np.full(5, 640)
-        )
+        ranks = exact_search.ranks(queries, index, np.full(5, 400))
+        np.testing.assert_array_equal(ranks, np.full(5, 640))
 
 
 @pytest.mark.parametrize('k', [0, 12])

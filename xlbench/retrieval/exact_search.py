@@ -77,41 +77,30 @@ def with_bias(responses: Index, bias: ArrayLike) -> Index:
     return dataclasses.replace(responses, bias=_put(bias, responses.mesh, spec))
 
 
-def top_k(queries: ArrayLike, responses: Index, k: int, *, block: int | None = None) -> Top:
-    """The k responses with the largest scores for each query, largest first.
-
-    Args:
-      queries: [m, dim].
-      responses: n of them.
-      k: at most n.
-      block: most responses that are scored at once; default: as many as BLOCK_BYTES hold.
+def top_k(queries: ArrayLike, responses: Index, k: int) -> Top:
+    """The k responses with the largest scores for each query [m, dim], largest first.
 
     Returns:
       values [m, k] float32 and ids [m, k] int32, numpy.
     """
     if not 1 <= k <= responses.count:
         raise ValueError(f'k is {k}, but there are {responses.count} responses')
-    found = _in_chunks(_top_k_program(responses.mesh, k, block), responses, queries)
+    found = _in_chunks(_top_k_program(responses.mesh, k), responses, queries)
     return Top(*cast(tuple[Any, Any], found))
 
 
 def ranks(
-    queries: ArrayLike, responses: Index, gold_ids: ArrayLike, *, block: int | None = None
-) -> np.ndarray:
+    queries: ArrayLike,  # [m, dim]
+    responses: Index,
+    gold_ids: ArrayLike,  # [m], the response that is looked for
+) -> np.ndarray:  # [m] int64
     """Ranks one response for each query among all: 1 + the responses that score higher.
 
-    Args:
-      queries: [m, dim].
-      responses: n of them.
-      gold_ids: [m], the response that is looked for. Every other response that scores as high, up
-        to rounding (ROUNDING), comes before it, so that an encoder that tells no texts apart gets
-        no more than chance; the candidates of xlbench/evaluators/retrieval.py have the same rule.
-      block: most responses that are scored at once; default: as many as BLOCK_BYTES hold.
-
-    Returns:
-      [m] int64, numpy.
+    Every other response that scores as high, up to rounding (ROUNDING), comes before it, so that an
+    encoder that tells no texts apart gets no more than chance; the candidates of
+    xlbench/evaluators/retrieval.py have the same rule.
     """
-    (before,) = _in_chunks(_ranks_program(responses.mesh, block), responses, queries, gold_ids)
+    (before,) = _in_chunks(_ranks_program(responses.mesh), responses, queries, gold_ids)
     return 1 + before.astype(np.int64)
 
 
@@ -165,9 +154,9 @@ def _over(mesh: Mesh, local: _Program, columns: int) -> _Program:
 
 
 @functools.cache
-def _top_k_program(mesh: Mesh, k: int, block: int | None) -> _Program:
+def _top_k_program(mesh: Mesh, k: int) -> _Program:
     def local(vectors, bias, queries):
-        values, ids = _top_k(vectors, bias, queries, min(k, len(vectors)), block)
+        values, ids = _top_k(vectors, bias, queries, min(k, len(vectors)))
         ids += lax.axis_index(mesh.axis_names) * len(vectors)
         values, ids = (
             lax.all_gather(x, mesh.axis_names, axis=1, tiled=True) for x in (values, ids)
@@ -178,12 +167,12 @@ def _top_k_program(mesh: Mesh, k: int, block: int | None) -> _Program:
 
 
 @functools.cache
-def _ranks_program(mesh: Mesh, block: int | None) -> _Program:
+def _ranks_program(mesh: Mesh) -> _Program:
     def local(vectors, bias, queries, gold_ids):
         axes = mesh.axis_names
         gold_ids -= lax.axis_index(axes) * len(vectors)
         largest = functools.partial(lax.pmax, axis_name=axes)
-        before = _count_before(vectors, bias, queries, gold_ids, block, largest)
+        before = _count_before(vectors, bias, queries, gold_ids, largest)
         return (lax.psum(before, axes),)
 
     return _over(mesh, local, 1)
@@ -197,7 +186,6 @@ def _scan(
     vectors: jax.Array,  # [n, dim]
     bias: jax.Array,  # [n]
     queries: jax.Array,  # [m, dim]
-    block: int | None,
     body: Callable[[_Carry, jax.Array, jax.Array, jax.Array], _Carry],
     first: _Carry,
 ) -> _Carry:
@@ -206,7 +194,7 @@ def _scan(
     The blocks are equally long; the last one is moved back, and what it repeats has a bias of -inf.
     """
     count = len(vectors)
-    block = min(block or BLOCK_BYTES // (4 * len(queries)), count)
+    block = min(BLOCK_BYTES // (4 * len(queries)), count)
     num_blocks = -(-count // block)
     block = min(-(-count // num_blocks // top.BLOCK) * top.BLOCK, block)
 
@@ -229,7 +217,7 @@ def _product(queries: jax.Array, part: jax.Array) -> jax.Array:
 
 
 def _top_k(
-    vectors: jax.Array, bias: jax.Array, queries: jax.Array, k: int, block: int | None
+    vectors: jax.Array, bias: jax.Array, queries: jax.Array, k: int
 ) -> tuple[jax.Array, jax.Array]:
     def body(best, scores, added, ids):
         size = min(k, len(ids))
@@ -239,14 +227,8 @@ def _top_k(
         return _best(values, jnp.concatenate([best[1], ids[0] + here.ids], axis=1), k)
 
     shape = (len(queries), k)
-    return _scan(
-        vectors,
-        bias,
-        queries,
-        block,
-        body,
-        (jnp.full(shape, -jnp.inf), jnp.zeros(shape, jnp.int32)),
-    )
+    none = (jnp.full(shape, -jnp.inf), jnp.zeros(shape, jnp.int32))
+    return _scan(vectors, bias, queries, body, none)
 
 
 def _best(values: jax.Array, ids: jax.Array, k: int) -> tuple[jax.Array, jax.Array]:
@@ -259,7 +241,6 @@ def _count_before(
     bias: jax.Array,
     queries: jax.Array,
     gold_ids: jax.Array,  # [m]; of another device's rows where it is outside 0 .. n - 1
-    block: int | None,
     largest: Callable[[jax.Array], jax.Array],  # Over the devices.
 ) -> jax.Array:
     """[m] int32: the other responses of this device whose score is at least as large.
@@ -282,6 +263,6 @@ def _count_before(
         return before + jnp.sum(first, axis=1, dtype=jnp.int32)
 
     rows = len(queries)
-    gold = _scan(vectors, bias, queries, block, find, jnp.full(rows, -jnp.inf))
+    gold = _scan(vectors, bias, queries, find, jnp.full(rows, -jnp.inf))
     least = (largest(gold) - noise)[:, None]
-    return _scan(vectors, bias, queries, block, count, jnp.zeros(rows, jnp.int32))
+    return _scan(vectors, bias, queries, count, jnp.zeros(rows, jnp.int32))
