@@ -172,7 +172,8 @@ def test_it_equals_the_formula_position_by_position():
     ssru = bart.Ssru(models.config('marian_ssru', 'sample', emb_dim=8))
     x = np.random.default_rng(0).normal(size=(2, 7, 8)).astype(np.float32)
     segments = np.array([[1, 1, 1, 2, 2, 2, 2], [1, 2, 2, 2, 2, 3, 3]])
-    mask = masks.causal_mask(7, jnp.asarray(segments))
+    segments = jnp.asarray(segments)
+    mask = masks.MaskSpec(segments, segments, causal=True).array(7)
     params = references.drawn(ssru, x, None, mask, scale=1.0)
     found = jax.jit(ssru.apply)({'params': params}, x, None, mask)
     kernels = {name: np.array(params[name]['kernel'], np.float64).T for name in params}

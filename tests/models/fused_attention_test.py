@@ -35,7 +35,7 @@ def segments(rng, batch: int, length: int) -> np.ndarray:
     return np.where(np.arange(length) >= length - 20, 0, ids).astype(np.int32)
 
 
-def both(seen, mask, queries, keys, bias=False, heads=2, head_dim=64, dtype='float32', batch=2):
+def both(seen, queries, keys, bias=False, heads=2, head_dim=64, dtype='float32', batch=2):
     """[(result, gradients of q, k, v and, with `bias`, of its table)] of plain and fused."""
     rng = np.random.default_rng(0)
     width = heads * head_dim
@@ -50,7 +50,7 @@ def both(seen, mask, queries, keys, bias=False, heads=2, head_dim=64, dtype='flo
     def plain(q, k, v, table):
         added = relative.apply(table, queries, keys) if bias else None
         split = [attention_lib.split_heads(x, heads, None) for x in (q, k, v)]
-        out = attention_lib.dot_product_attention(*split, added, mask, dtype)
+        out = attention_lib.dot_product_attention(*split, added, seen.array(keys), dtype)
         return attention_lib.join_heads(out)
 
     def fused(q, k, v, table):
@@ -85,7 +85,7 @@ def packed(rng_seed: int = 1):
 def packed_texts(dtype: str):
     """Both attentions of packed texts with relative positions."""
     ids = packed()[1]
-    return both(masks.MaskSpec(ids, ids), masks.segment_mask(ids), K, K, bias=True, dtype=dtype)
+    return both(masks.MaskSpec(ids, ids), K, K, bias=True, dtype=dtype)
 
 
 def test_packed_texts_with_relative_positions():
@@ -103,8 +103,7 @@ def test_bfloat16_within_its_noise():
 
 def test_causal_packed_texts_with_relative_positions():
     ids = packed()[1]
-    seen, mask = masks.MaskSpec(ids, ids, True), masks.causal_mask(K, ids)
-    close(both(seen, mask, K, K, bias=True, heads=1, head_dim=128), 1e-5)
+    close(both(masks.MaskSpec(ids, ids, True), K, K, bias=True, heads=1, head_dim=128), 1e-5)
 
 
 def test_a_source_of_another_length_some_of_whose_readers_see_nothing():
@@ -112,15 +111,13 @@ def test_a_source_of_another_length_some_of_whose_readers_see_nothing():
     source = np.minimum(source, 2)  # So that the third text of a row has no source.
     source[source == 0] = 2  # Nor has padding: it sees nothing at all.
     assert not (ids[:, :, None] == source[:, None]).any(-1).all()
-    seen = masks.seen_source(Q, ids, source)
-    close(both(seen, masks.source_mask(ids, source), Q, K, heads=1, head_dim=128), 1e-5)
+    close(both(masks.MaskSpec(ids, source), Q, K, heads=1, head_dim=128), 1e-5)
 
 
 def test_a_source_with_padding_and_one_without():
     source = packed()[1]
     for known in (source, None):
-        seen, mask = masks.seen_source(Q, None, known), masks.source_mask(None, known)
-        close(both(seen, mask, Q, K, heads=1, head_dim=128), 1e-5)
+        close(both(masks.MaskSpec(None, known), Q, K, heads=1, head_dim=128), 1e-5)
 
 
 TINY = dict(
@@ -205,11 +202,9 @@ def test_kernels_of_other_devices(kernels, monkeypatch):
     monkeypatch.setattr(choice, 'INTERPRETED', kernels)
     monkeypatch.setattr(cpu, 'BLOCK', 64)
     ids, source = packed()
-    close(both(masks.MaskSpec(source, source), masks.segment_mask(source), K, K, bias=True), 1e-5)
-    seen, mask = masks.MaskSpec(source, source, True), masks.causal_mask(K, source)
-    close(both(seen, mask, K, K, bias=True, heads=1, head_dim=32), 1e-5)
-    seen = masks.seen_source(Q, ids, source)
-    close(both(seen, masks.source_mask(ids, source), Q, K, heads=1), 1e-5)
+    close(both(masks.MaskSpec(source, source), K, K, bias=True), 1e-5)
+    close(both(masks.MaskSpec(source, source, True), K, K, bias=True, heads=1, head_dim=32), 1e-5)
+    close(both(masks.MaskSpec(ids, source), Q, K, heads=1), 1e-5)
 
 
 def test_gpus_take_their_kernels(monkeypatch):

@@ -42,7 +42,7 @@ def forms(length: int, heads: int, causal: bool) -> dict:
 
     def plain(q, k, v, bias, ids):
         split = [attention.split_heads(x, heads, None) for x in (q, k, v)]
-        mask = masks.causal_mask(length, None) if causal else masks.segment_mask(ids)
+        mask = seen(ids).array(length)
         out = attention.dot_product_attention(*split, whole(bias), mask, jnp.bfloat16)
         return attention.join_heads(out)
 

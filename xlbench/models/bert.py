@@ -19,7 +19,7 @@ from xlbench.models import transformer
 from xlbench.models.attention import SelfAttention
 from xlbench.models.families import variant_of
 from xlbench.models.layers import Dense, Embedding, LayerNorm, Mlp, TransformerConfig, dropout
-from xlbench.models.masks import segment_mask
+from xlbench.models.masks import MaskSpec
 from xlbench.models.positions import LearnedPositions, for_each_row
 from xlbench.system import errors
 
@@ -232,7 +232,7 @@ class Bert(Stack, transformer.Encoder):
         train: bool = False,
     ) -> jax.Array:  # [batch, length, emb_dim]
         """Tokens -> encoded tokens."""
-        mask = segment_mask(segment_ids, self.takes_fused(tokens, tokens.shape[1], train))
+        mask = self.own_mask(tokens, segment_ids, train)
         x = self.run(self.embed(tokens, positions, train, type_ids, languages), mask, train)
         if self.config.has_pooler and self.is_initializing():
             self.pool(x)  # So that its parameters exist, whoever asks for them.
@@ -260,7 +260,7 @@ class Bert(Stack, transformer.Encoder):
         """
         if self.config.relpos_buckets:
             raise errors.UserError('the attention of a DeBERTa cannot be looked at; name a BERT')
-        mask = segment_mask(segment_ids)
+        mask = MaskSpec(segment_ids, segment_ids).array(tokens.shape[1])
         x = self.embed(tokens, positions, False, type_ids, languages)
         *below, top = self.layers
         for layer in below:

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from msgspec import Meta
 
-from xlbench.models import generator, masks, transformer
+from xlbench.models import generator, transformer
 from xlbench.models.attention import KeysValues, SelfAttention
 from xlbench.models.layers import (
     Embedding,
@@ -28,7 +28,7 @@ from xlbench.models.layers import (
     TransformerConfig,
     dropout,
 )
-from xlbench.models.masks import MaskSpec
+from xlbench.models.masks import MaskSpec, mask_bias
 from xlbench.models.positions import LearnedPositions
 
 
@@ -143,24 +143,19 @@ class Decoder(transformer.Decoder):
     def look_back(
         self, tokens: jax.Array, segment_ids: jax.Array | None, train: bool = False
     ) -> tuple[jax.Array | MaskSpec, jax.Array]:
-        """Returns the attention mask of each token, and its position in its text.
+        """Returns the attention mask of tokens [batch, length], and their positions in their texts.
 
-        Args:
-          tokens, segment_ids: [batch, length]; without segments every row is one text.
-          train: whether the pass is one of training.
-
-        Returns:
-          The mask [1 or batch, 1, length, length], 0 or MASKED, and positions [batch, length].
+        The mask is [1 or batch, 1, length, length], 0 or MASKED, and positions are [batch, length];
+        without segments every row is one text.
         """
-        length = tokens.shape[1]
+        length, mask = tokens.shape[1], MaskSpec(segment_ids, segment_ids, causal=True)
         self.check_length(length)
-        seen = masks.causally_seen(length, segment_ids)
+        seen = mask.seen(length)
         positions = jnp.broadcast_to(jnp.sum(seen[:, 0], axis=-1) - 1, tokens.shape)
         if segment_ids is not None:  # Padding counts itself, and its position is nothing's.
             positions = jnp.where(segment_ids > 0, positions, 0)
-        if self.takes_fused(tokens, length, train):
-            return masks.causal_mask(length, segment_ids, fused=True), positions
-        return masks.mask_bias(seen), positions
+        fused = self.takes_fused(tokens, length, train)
+        return mask if fused else mask_bias(seen), positions
 
     def embed(self, tokens: jax.Array, positions: jax.Array, train: bool) -> jax.Array:
         """Tokens and positions, both [batch, length] -> [batch, length, emb_dim]."""
@@ -206,7 +201,7 @@ class Decoder(transformer.Decoder):
             ],
             'cross': [None] * len(encoded),
             'cross_mask': None,
-            'prompt_mask': masks.mask_bias(there[:, None, None, :]),
+            'prompt_mask': mask_bias(there[:, None, None, :]),
             'positions': jnp.sum(there, axis=1, dtype=jnp.int32),  # Of each row's first new token.
         }
 

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from msgspec import Meta
 
-from xlbench.models import gpt2, masks, transformer
+from xlbench.models import gpt2, transformer
 from xlbench.models.attention import (
     Attention,
     KeysValues,
@@ -38,7 +38,7 @@ from xlbench.models.layers import (
     dropout,
     unstack,
 )
-from xlbench.models.masks import MaskSpec
+from xlbench.models.masks import MaskSpec, mask_bias
 from xlbench.system import errors
 
 ROPE_FORMS = ('default', 'linear', 'llama3')
@@ -313,7 +313,7 @@ class Decoder(gpt2.Decoder):
         if not cfg.window:
             return rotations, (mask, mask)
         distance = positions[:, None, :, None] - positions[:, None, None, :]
-        return rotations, (mask, mask + masks.mask_bias(distance < cfg.window))
+        return rotations, (mask, mask + mask_bias(distance < cfg.window))
 
     def embed(self, tokens: jax.Array, positions: jax.Array, train: bool) -> jax.Array:
         """Tokens [batch, length] -> [batch, length, emb_dim]."""
@@ -331,7 +331,7 @@ class Decoder(gpt2.Decoder):
         prompt = jnp.cumsum(there, axis=-1) - 1
         new = cache['positions'][:, None] + jnp.repeat(jnp.arange(room), beams)
         keys = jnp.concatenate([prompt, new[:, None, None]], axis=-1)
-        hidden = masks.mask_bias(now[:, None, None, None] - keys < cfg.window)
+        hidden = mask_bias(now[:, None, None, None] - keys < cfg.window)
         of_rows = jnp.broadcast_to(now[:, None], (len(now), beams))
         kinds = [
             (rotation(cfg, of_rows, local), hidden if local else jnp.zeros((1, 1, 1, 1)))

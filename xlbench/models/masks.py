@@ -1,4 +1,4 @@
-"""Masks of attention: as an array that is added to logits, or in short form as `MaskSpec`."""
+"""Masks of attention: in short form, from which a fused kernel masks, and as arrays for logits."""
 
 import jax
 import jax.numpy as jnp
@@ -14,13 +14,19 @@ MASKED = -1e9
 ABSENT = -1e30
 
 
+def mask_bias(mask: jax.Array) -> jax.Array:
+    """True where a key may be seen -> 0 there and MASKED elsewhere, float32."""
+    return jnp.where(mask, 0.0, MASKED)
+
+
 @struct.dataclass
 class MaskSpec:
-    """Attention mask without an array [queries, keys], for fused attention.
+    """Attention mask without an array [queries, keys].
 
     Attributes:
-      queries: [batch, queries], the segment of each; None with `keys`: all see all.
-      keys: [batch, keys]; those of its own segment are seen.
+      queries: [batch, queries], the segment of each, which sees the keys of the same one; None
+        where a row holds one example, and every query sees all keys that are no padding.
+      keys: [batch, keys], their segments, 0 for padding; None: all are seen.
       causal: whether a query sees no key behind its own place.
     """
 
@@ -28,62 +34,34 @@ class MaskSpec:
     keys: jax.Array | None = None
     causal: bool = struct.field(pytree_node=False, default=False)
 
+    def seen(self, length: int) -> jax.Array | None:
+        """True where a query sees a key, [1 or batch, 1, 1 or length, keys]; None: everywhere.
 
-def mask_bias(mask: jax.Array) -> jax.Array:
-    """True where a key may be seen -> 0 there and MASKED elsewhere, float32."""
-    return jnp.where(mask, 0.0, MASKED)
+        `length` is that of queries and keys in a causal mask.
+        """
+        seen = None
+        if self.causal:
+            position = jnp.arange(length)
+            seen = (position[:, None] >= position[None, :])[None, None]
+        if self.keys is None:
+            return seen
+        if self.queries is None:
+            own = (self.keys > 0)[:, None, None, :]
+        else:
+            own = self.queries[:, None, :, None] == self.keys[:, None, None, :]
+            own = constrain(own, 'batch', None, 'length', None)
+        return own if seen is None else seen & own
 
+    def array(self, length: int) -> jax.Array | None:
+        """The same as `seen`, 0 where a key is seen and MASKED elsewhere, float32."""
+        seen = self.seen(length)
+        return None if seen is None else mask_bias(seen)
 
-def same_segment(query_segments: jax.Array, key_segments: jax.Array) -> jax.Array:
-    """Segments [batch, queries] and [batch, keys] -> mask [batch, 1, queries, keys]."""
-    same = query_segments[:, None, :, None] == key_segments[:, None, None, :]
-    return constrain(same, 'batch', None, 'length', None)
-
-
-def segment_mask(segments: jax.Array | None, fused: bool = False) -> jax.Array | MaskSpec | None:
-    """Segments [batch, length] -> what tokens see of their own: [batch, 1, length, length]."""
-    if fused:
-        return MaskSpec(segments, segments)
-    return None if segments is None else mask_bias(same_segment(segments, segments))
-
-
-def causally_seen(length: int, segments: jax.Array | None) -> jax.Array:
-    """True where a token sees itself or an earlier one, [1 or batch, 1, length, length]."""
-    position = jnp.arange(length)
-    seen = (position[:, None] >= position[None, :])[None, None]
-    return seen if segments is None else seen & same_segment(segments, segments)
-
-
-def causal_mask(
-    length: int, segments: jax.Array | None, fused: bool = False
-) -> jax.Array | MaskSpec:
-    """The mask for tokens that see earlier ones only, [1 or batch, 1, length, length]."""
-    if fused:
-        return MaskSpec(segments, segments, causal=True)
-    return mask_bias(causally_seen(length, segments))
-
-
-def source_mask(
-    segments: jax.Array | None,  # [batch, targets]; None where a row holds one example
-    source_segments: jax.Array | None,  # [batch, inputs]
-) -> jax.Array | None:  # [batch, 1, 1 or targets, inputs], 0 or MASKED
-    """The mask of targets over their source; None where nothing is padding."""
-    if source_segments is None:
-        return None
-    if segments is None:
-        return mask_bias((source_segments > 0)[:, None, None, :])
-    return mask_bias(same_segment(segments, source_segments))
-
-
-def seen_source(
-    targets: int,
-    segments: jax.Array | None,  # [batch, targets]; None where a row holds one example
-    source_segments: jax.Array | None,  # [batch, inputs]
-) -> MaskSpec:
-    """Builds the mask of `source_mask` for fused attention."""
-    if source_segments is None:
-        return MaskSpec()
-    if segments is not None:
-        return MaskSpec(segments, source_segments)
-    is_there = (source_segments > 0).astype(jnp.int32)
-    return MaskSpec(jnp.ones((len(is_there), targets), jnp.int32), is_there)
+    def segments(self, length: int) -> tuple[jax.Array, jax.Array] | tuple[None, None]:
+        """Segments of queries [batch, length] and of keys, as kernels read them; None: no mask."""
+        if self.keys is None:
+            return None, None
+        if self.queries is None:
+            is_there = (self.keys > 0).astype(jnp.int32)
+            return jnp.ones((len(is_there), length), jnp.int32), is_there
+        return self.queries, self.keys

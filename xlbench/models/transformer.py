@@ -16,7 +16,6 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from xlbench.models import masks
 from xlbench.models.attention import KeysValues, as_past
 from xlbench.models.fused import choice
 from xlbench.models.layers import IN_LOOP, KEPT, TransformerConfig, place
@@ -216,6 +215,13 @@ class Stack(nn.Module):
         """Returns whether the attention of tokens [batch, length] over these keys is fused."""
         return choice.takes_fused(self.config, *tokens.shape, keys, train)
 
+    def own_mask(
+        self, tokens: jax.Array, segments: jax.Array | None, train: bool, causal: bool = False
+    ) -> jax.Array | MaskSpec | None:
+        """The mask of tokens [batch, length] over those of their own text; short if it is fused."""
+        length, mask = tokens.shape[1], MaskSpec(segments, segments, causal)
+        return mask if self.takes_fused(tokens, length, train) else mask.array(length)
+
     def run(
         self,
         x: jax.Array,  # [batch, length, emb_dim]
@@ -243,7 +249,7 @@ class Encoder(Stack):
         train: bool = False,
     ) -> jax.Array:  # [batch, length, emb_dim]
         """Tokens -> encoded tokens."""
-        mask = masks.segment_mask(segment_ids, self.takes_fused(tokens, tokens.shape[1], train))
+        mask = self.own_mask(tokens, segment_ids, train)
         return self.run(self.embed(tokens, positions, train), mask, train)
 
 
@@ -297,10 +303,9 @@ class Decoder(Stack):
         **about: jax.Array,
     ) -> jax.Array:  # [batch, targets, emb_dim]
         """Target tokens -> states of the last layer; `about` is what else `embed` reads."""
-        length = tokens.shape[1]
-        mask = masks.causal_mask(length, segment_ids, self.takes_fused(tokens, length, train))
+        mask = self.own_mask(tokens, segment_ids, train, causal=True)
         if self.fuses_source and self.takes_fused(tokens, encoded.shape[1], train):
-            cross_mask = masks.seen_source(length, segment_ids, encoder_segment_ids)
+            cross_mask = MaskSpec(segment_ids, encoder_segment_ids)
         else:
             cross_mask = self.source_mask(encoded, segment_ids, encoder_segment_ids)
         x = self.embed(tokens, positions, train, **about)
@@ -314,7 +319,7 @@ class Decoder(Stack):
     ) -> jax.Array | None:  # [batch, 1, 1 or targets, inputs], 0 or MASKED
         """The mask of targets over their source; None where nothing is padding."""
         del encoded
-        return masks.source_mask(segment_ids, encoder_segment_ids)
+        return MaskSpec(segment_ids, encoder_segment_ids).array(1)
 
     def position_cache(self, max_length: int) -> jax.Array | None:
         """The entries of the cache that the positions of up to max_length tokens need."""

@@ -58,9 +58,8 @@ def fused_attention(
 
 def _fused_fwd(q, k, v, by_difference, seen, head_dim, matmul_dtype):
     like = jnp.zeros((0,), q.dtype)
-    inputs = (
-        *(x.astype(matmul_dtype) for x in (q, k, v)), by_difference, seen.queries, seen.keys,
-    )  # fmt: skip
+    segments = seen.segments(q.shape[1])
+    inputs = (*(x.astype(matmul_dtype) for x in (q, k, v)), by_difference, *segments)
     local = functools.partial(_one_device().forward, head_dim, seen.causal, like.dtype)
     outs = (_FEATURES, _STATISTICS, _STATISTICS)
     out, largest, total = map(keep_for_backward, _on_each_device(local, _INPUTS, outs)(*inputs))
