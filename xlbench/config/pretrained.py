@@ -84,7 +84,7 @@ def _resolve(run: ConfigDict, given: Collection[str], where: str) -> None:
     if 'init_from' not in given:
         run.init_from = folder.start
     if 'data.vocabulary' not in given:
-        run.data.vocabulary = folder.vocabulary
+        run.data.vocabulary = folder.start
         # Most of a large vocabulary does not occur, and costs more than the layers.
         if family in ENCODERS and 'embedding_rows' not in given and not run.lora.rank:
             run.embedding_rows = 'occurring'
@@ -109,7 +109,7 @@ def _model(
         if (f'model.{key}' in given or is_rate) and key not in (FROM, 'size'):
             block[key] = value
     block |= _pooler(family, block)
-    return block | (_prefixes(block, folder.vocabulary) if family == 'dual_encoder' else {})
+    return block | (_prefixes(block, folder.start) if family == 'dual_encoder' else {})
 
 
 def _family(theirs: str, objective: str, where: str) -> str:

@@ -123,14 +123,12 @@ class Described:
     """A checkpoint, as its small files describe it.
 
     Attributes:
-      start: what to start from, for init_from.
-      vocabulary: the same folder or name, for config.data.vocabulary.
+      start: the folder or name, for init_from and config.data.vocabulary.
       model: arguments of models.build.
       sentences: fields of a dual encoder, where the folder is of sentence-transformers.
     """
 
     start: str
-    vocabulary: str
     model: dict[str, Json]
     sentences: dict[str, Json]
 
@@ -146,7 +144,7 @@ def describe(spec: str) -> Described:
     if not is_here:
         folder = hub.fetch(spec, (*_FILES, *hub.TOKENIZER_FILES), all_of=[(hub.CONFIG,)])
     if is_here and (marian := marian_files.find(folder)):
-        return Described(spec, spec, fields(marian_files.read(marian)[0]), {})
+        return Described(spec, fields(marian_files.read(marian)[0]), {})
     sentences = sentence_files.read(folder)
     encoder = sentences.encoder if sentences else folder
     if not untrusted.file(encoder, hub.CONFIG):
@@ -157,4 +155,4 @@ def describe(spec: str) -> Described:
     if not config.get('model_type'):
         raise UserError(f'{encoder / hub.CONFIG} has no model_type, so it holds no model')
     start = str(encoder) if encoder != folder else spec
-    return Described(start, start, fields(config), sentences.fields() if sentences else {})
+    return Described(start, fields(config), sentences.fields() if sentences else {})

@@ -179,90 +179,74 @@ def _open_legacy(file: pathlib.Path) -> tuple[_Value, _Places]:
 
 
 _OPTIONS = 'argparse Namespace'  # Of a training, in fairseq's checkpoints.
-# Opcodes that put something on the stack.
-_ARGUMENTS = ('BININT', 'BININT1', 'BININT2', 'LONG1', 'BINFLOAT', 'BINUNICODE')
-_CONSTANTS: dict[str, Callable[[], _Value]] = {
-    'NONE': lambda: None,
-    'NEWTRUE': lambda: True,
-    'NEWFALSE': lambda: False,
-    'EMPTY_DICT': dict,
-    'EMPTY_LIST': list,
-    'EMPTY_TUPLE': tuple,
-}
+_CONSTANTS: dict[str, _Value] = {'NONE': None, 'NEWTRUE': True, 'NEWFALSE': False}
 
 
 def _read(stream: io.BytesIO, storages: dict[str, _Storage] | None = None) -> _Value:
     """One pickle as data, by the opcodes that torch.save uses; there is no way to call anything.
 
-    Args:
-      stream: stands behind the pickle afterwards.
-      storages: filled with those that the pickle speaks of.
+    `stream` stands behind the pickle afterwards, and `storages` has all that the pickle speaks of.
 
     Raises:
       _Refused: an opcode or a name that has no place in a file of tensors.
     """
-    machine = _Machine({} if storages is None else storages)
-    for opcode, argument, _ in pickletools.genops(stream):
-        if opcode.name == 'STOP':
-            return machine.stack.pop()
-        if opcode.name in _ARGUMENTS:
-            machine.stack.append(argument)
-        elif opcode.name in _CONSTANTS:
-            machine.stack.append(_CONSTANTS[opcode.name]())
-        elif opcode.name != 'PROTO':
-            machine.step(opcode.name, argument)
-    raise EOFError
+    stack: list[_Value] = []
+    marks: list[int] = []
+    memo: dict[int, _Value] = {}
 
-
-class _Machine:
-    """The stack of a pickle, and what is kept beside it."""
-
-    def __init__(self, storages: dict[str, _Storage]):
-        self.stack: list[_Value] = []
-        self._storages = storages
-        self._marks: list[int] = []
-        self._memo: dict[int, _Value] = {}
-
-    def _since_mark(self) -> list[_Value]:
-        mark = self._marks.pop()
-        items = self.stack[mark:]
-        del self.stack[mark:]
+    def since_mark() -> list[_Value]:
+        mark = marks.pop()
+        items = stack[mark:]
+        del stack[mark:]
         return items
 
-    def step(self, opcode: str, argument: _Value) -> None:
-        """Does what an opcode says that changes the stack; `argument` stands behind it."""
-        stack = self.stack
-        match opcode:
+    for opcode, argument, _ in pickletools.genops(stream):
+        match opcode.name:
+            case 'PROTO':
+                pass
+            case 'STOP':
+                return stack.pop()
+            case 'BININT' | 'BININT1' | 'BININT2' | 'LONG1' | 'BINFLOAT' | 'BINUNICODE':
+                stack.append(argument)
+            case 'NONE' | 'NEWTRUE' | 'NEWFALSE':
+                stack.append(_CONSTANTS[opcode.name])
+            case 'EMPTY_DICT':
+                stack.append({})
+            case 'EMPTY_LIST':
+                stack.append([])
+            case 'EMPTY_TUPLE':
+                stack.append(())
             case 'MARK':
-                self._marks.append(len(stack))
+                marks.append(len(stack))
             case 'TUPLE':
-                stack.append(tuple(self._since_mark()))
+                stack.append(tuple(since_mark()))
             case 'TUPLE1' | 'TUPLE2' | 'TUPLE3':
-                count = int(opcode[-1])
+                count = int(opcode.name[-1])
                 stack[-count:] = [tuple(stack[-count:])]
             case 'APPEND':
                 item = stack.pop()
                 _expect(list, stack[-1]).append(item)
             case 'APPENDS':
-                items = self._since_mark()
+                items = since_mark()
                 _expect(list, stack[-1]).extend(items)
             case 'SETITEM':
                 items = [stack.pop(-2), stack.pop()]
                 _set_items(stack[-1], items)
             case 'SETITEMS':
-                items = self._since_mark()
+                items = since_mark()
                 _set_items(stack[-1], items)
             case 'BINPUT' | 'LONG_BINPUT':
-                self._memo[argument] = stack[-1]
+                memo[argument] = stack[-1]
             case 'BINGET' | 'LONG_BINGET':
-                stack.append(self._memo[argument])
+                stack.append(memo[argument])
             case 'GLOBAL':
                 if argument not in (*_STORAGES, *_BUILDERS, _OPTIONS):
                     raise _Refused(f'it asks for {argument.replace(" ", ".")!r}')
                 stack.append(_Global(argument))
             case 'BINPERSID':
                 storage = _storage(stack.pop())
-                self._storages[storage.key] = storage
+                if storages is not None:
+                    storages[storage.key] = storage
                 stack.append(storage)
             case 'REDUCE':
                 arguments = _expect(tuple, stack.pop())
@@ -276,7 +260,8 @@ class _Machine:
                 stack.pop()  # Attributes: an OrderedDict's are versions of the modules.
                 _expect(dict, stack[-1])
             case _:
-                raise _Refused(f'it uses the pickle opcode {opcode}')
+                raise _Refused(f'it uses the pickle opcode {opcode.name}')
+    raise EOFError
 
 
 def _build(name: str, arguments: tuple) -> _Value:
