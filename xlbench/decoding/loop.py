@@ -77,13 +77,8 @@ ONE = Loops()
 def sizes(params: Params, batch_size: int, tokens: int) -> list[int]:
     """Numbers of examples for `Loops`: halves of a batch, as long as that is worth compiling.
 
-    None where several devices share the rows: each has rows of its own, and those that are complete
-    on one would free nothing on the others.
-
-    Args:
-      params: of the model.
-      batch_size: examples.
-      tokens: of all texts of an example, at most.
+    All texts of an example have `tokens` at most. None where several devices share the rows: each
+    has rows of its own, and those that are complete on one would free nothing on the others.
     """
     if partitioning.active(*partitioning.ROW_AXES) > 1:
         return []
@@ -96,11 +91,8 @@ def sizes(params: Params, batch_size: int, tokens: int) -> list[int]:
 def lengths(cache: Cache, max_length: int) -> list[int]:
     """Numbers of tokens for `Loops`: halves of a text, as long as that is worth compiling.
 
-    None but on one CPU: elsewhere it was not measured what they save, and what memory they need.
-
-    Args:
-      cache: the model's, with room for max_length tokens.
-      max_length: tokens of a text.
+    The model's cache has room for max_length tokens. None but on one CPU: elsewhere it was not
+    measured what they save, and what memory they need.
     """
     if jax.default_backend() != 'cpu' or jax.sharding.get_abstract_mesh().size > 1:
         return []
@@ -124,22 +116,16 @@ def begun(
 
 def grow(
     step: Callable[[State[Texts]], State[Texts]],
-    growing: Callable[[Texts], jax.Array],
-    texts: Texts,
-    cache: Cache,
+    growing: Callable[[Texts], jax.Array],  # [examples], whether a text of each still grows
+    texts: Texts,  # of the batch, before the first token
+    cache: Cache,  # the model's for the batch, with room for max_length tokens
     *,
     max_length: int,
     loops: Loops = ONE,
 ) -> tuple[Texts, jax.Array]:
     """Makes a token a step, until no text grows any more; to be called under jit.
 
-    Args:
-      step: makes one token; it counts the position and leaves the examples as they are.
-      growing: from the texts of examples to [examples], whether any text of each still grows.
-      texts: of the batch, before the first token.
-      cache: the model's for the batch, with room for max_length tokens.
-      max_length: tokens to make at most.
-      loops: that the batch goes through.
+    A step counts the position and leaves the examples as they are.
 
     Returns:
       The texts of the batch, and the number of steps [].

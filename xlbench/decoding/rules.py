@@ -59,11 +59,9 @@ class Rules:
         return logits
 
     def by_id(self, zero: jax.Array, position: jax.Array) -> top.Value:
-        """The function of logits and token ids for the other rules.
+        """The function of logits and token ids for the other rules, with arguments of `by_history`.
 
-        Args:
-          zero: [rows], as in `by_history`; a forced token is given this logit.
-          position: [], new tokens so far.
+        A forced token is given the logit `zero`.
         """
         options = self.options
 

@@ -39,10 +39,7 @@ def check(charsmap: bytes) -> None:
     """Raises ValueError for a table that would lead a library out of its memory.
 
     Neither SentencePiece nor `tokenizers` looks where an offset leads: the one reads what is there,
-    the other ends the program.
-
-    Args:
-      charsmap: see `read`; an empty one is none.
+    the other ends the program. An empty table, see `read`, is none.
     """
     if not charsmap:
         return

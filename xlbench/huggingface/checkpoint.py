@@ -287,9 +287,7 @@ class Pair:
 def open(spec: str, dual_encoder: Mapping[str, Json] | None = None) -> Checkpoint | Pair:
     """The checkpoint in a folder or behind a hub name; see hub.py.
 
-    Args:
-      spec: it.
-      dual_encoder: fields of the config of the dual encoder that it is known to be, see Pair.
+    `dual_encoder` has fields of the config of the dual encoder that it is known to be, see Pair.
     """
     folder = hub.local_folder(spec)
     pair = all(untrusted.file(folder, f'{side}/{hub.CONFIG}') for side in _SIDES)

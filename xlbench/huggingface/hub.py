@@ -129,12 +129,9 @@ def _bytes_below(folder: pathlib.Path) -> int:
 
 
 def check_name(spec: str) -> None:
-    """Raises UserError unless the cache or the hub has a repository of that name.
+    """Raises UserError unless the cache or the hub has a repository NAME or NAME@REVISION.
 
     Nothing is downloaded, and a hub that does not answer is asked once.
-
-    Args:
-      spec: NAME or NAME@REVISION.
     """
     _check_form(spec)
     repository, _, revision = spec.partition('@')

@@ -115,13 +115,12 @@ class Lstm(nn.Module):
     matmul_dtype: str
 
     @nn.compact
-    def __call__(self, x: jax.Array, mask: jax.Array) -> jax.Array:
-        """The last state, [rows, features] float32.
-
-        Args:
-          x: [rows, steps, features].
-          mask: [rows, steps], False on steps to leave out.
-        """
+    def __call__(
+        self,
+        x: jax.Array,  # [rows, steps, features]
+        mask: jax.Array,  # [rows, steps], False on steps to leave out
+    ) -> jax.Array:
+        """The last state, [rows, features] float32."""
         fields = dict(matmul_dtype=self.matmul_dtype, kernel_init=uniform)
         inputs = Dense(self.features, _AXES, 4, **fields, name='inputs')(x)
         steps = nn.scan(LstmStep, variable_broadcast='params', split_rngs={'params': False})
@@ -143,14 +142,13 @@ class ViewWeights(nn.Module):
         self.norm = LayerNorm()
         self.score = Dense(1, _AXES, **fields)
 
-    def __call__(self, states: jax.Array, views: jax.Array, marks: jax.Array) -> jax.Array:
-        """The weights, [batch, VIEWS] float32; a view without tokens has none.
-
-        Args:
-          states: [batch, inputs, emb_dim], of the encoder.
-          views: [batch, VIEWS, inputs], which tokens are of which view.
-          marks: [batch, inputs], True where a segment begins.
-        """
+    def __call__(
+        self,
+        states: jax.Array,  # [batch, inputs, emb_dim], of the encoder
+        views: jax.Array,  # [batch, VIEWS, inputs], which tokens are of which view
+        marks: jax.Array,  # [batch, inputs], True where a segment begins
+    ) -> jax.Array:
+        """The weights, [batch, VIEWS] float32; a view without tokens has none."""
         batch, inputs, size = states.shape
         marks = (views & marks[:, None]).reshape(-1, inputs)
         count = min(self.config.max_segments, inputs)

@@ -102,12 +102,8 @@ def sinusoids(length: int, features: int, *, to_the_last: bool = False) -> np.nd
     """Positions [length, features] of arXiv:1706.03762 (3.5): first all sines, then all cosines.
 
     As transformers lays them out; the paper has sine and cosine of a frequency side by side.
-    Computed in float64, whose rounding is all that float32 then loses.
-
-    Args:
-      length: of the longest text.
-      features: of a position, an even number.
-      to_the_last: the last frequency is 1/10000, as in Marian; the paper's is a step above it.
+    Computed in float64, whose rounding is all that float32 then loses. `to_the_last` makes the last
+    frequency 1/10000, as in Marian; the paper's is a step above it.
     """
     steps = features // 2 - 1 if to_the_last else features // 2
     frequencies = 10000.0 ** (-np.arange(features // 2) / steps)

@@ -24,25 +24,17 @@ BATCHES_AHEAD = 8
 class TextEncoder:
     """Encodes the texts of one side; every shape of a batch is compiled once.
 
-    Args:
-      model: a dual encoder.
-      mesh: where it runs; the rows of a batch are shared by its devices.
-      side: 'left' (messages) or 'right' (replies).
-      batch_size: rows over all processes.
-      max_length: tokens of a text, the end included; longer ones are cut.
-      conventions: ids of padding and end.
-
     Attributes:
-      max_length: as given.
+      max_length: tokens of a text, the end included; longer ones are cut.
     """
 
     def __init__(
         self,
-        model: nn.Module,
-        mesh: Mesh,
-        side: str,
+        model: nn.Module,  # a dual encoder
+        mesh: Mesh,  # whose devices share the rows of a batch
+        side: str,  # 'left' (messages) or 'right' (replies)
         *,
-        batch_size: int,
+        batch_size: int,  # rows over all processes
         max_length: int,
         conventions: features.Conventions,
     ):
@@ -60,16 +52,11 @@ class TextEncoder:
 
     def __call__(
         self,
-        params: Params,
-        rows: Sequence[np.ndarray],
-        check: Callable[[], None] = lambda: None,
+        params: Params,  # on the mesh
+        rows: Sequence[np.ndarray],  # [length] int32 each, the end included; alike in all processes
+        check: Callable[[], None] = lambda: None,  # called after each batch; may raise
     ) -> np.ndarray:
         """Ids of texts -> their vectors [len(rows), dim] float32, in the order of the rows.
-
-        Args:
-          params: of the model, on the mesh.
-          rows: [length] int32 each, the end included; the same in every process.
-          check: called after every batch; what it raises ends the encoding.
 
         Raises:
           UserError: a vector is not finite.
