@@ -11,14 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from xlbench.huggingface.mapping import (
-    ACTIVATIONS,
-    KINDS,
-    Special,
-    activation_key,
-    chosen,
-    expect,
-)
+from xlbench.huggingface import mapping
+from xlbench.huggingface.mapping import KINDS, Special
 from xlbench.models.families import FAMILIES
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
@@ -55,11 +49,13 @@ def from_config(config: Mapping[str, Json]) -> Fields:
     if family == 'm2m_100':  # Its public files say how it was trained; no layer is dropped here.
         fixed = {key: value for key, value in KIND.fixed.items() if not key.endswith('layerdrop')}
     fields = KIND.read(config, fixed)
-    expect(config, 'decoder_vocab_size', config['vocab_size'], ', as vocab_size is')
-    activation = chosen('activation_function', config['activation_function'], ACTIVATIONS)
+    mapping.expect(config, 'decoder_vocab_size', config['vocab_size'], ', as vocab_size is')
     return {
-        'family': family, **FAMILIES[family].fields, 'activation': activation, **fields,
-    }  # fmt: skip
+        'family': family,
+        'activation': mapping.chosen(config, 'activation_function', mapping.ACTIVATIONS),
+        **FAMILIES[family].fields,
+        **fields,
+    }
 
 
 def to_config(family: str, config: BartConfig, ids: Special) -> dict[str, Json]:
@@ -83,12 +79,7 @@ def to_config(family: str, config: BartConfig, ids: Special) -> dict[str, Json]:
         'model_type': family,
         'is_encoder_decoder': True,
         **KIND.written(config),
-        'activation_function': activation_key(config.activation),
+        'activation_function': mapping.activation_key(config.activation),
         'tie_word_embeddings': True,
-        'pad_token_id': ids['pad_id'],
-        'bos_token_id': ids.get('bos_id'),
-        'eos_token_id': ids['eos_id'],
-        'decoder_start_token_id': ids['decoder_start_id'],
-        'forced_bos_token_id': ids.get('forced_bos_id'),
-        'forced_eos_token_id': ids.get('forced_eos_id'),
+        **mapping.token_ids(ids, 'pad', 'bos', 'eos', 'decoder_start', 'forced_bos', 'forced_eos'),
     }

@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from xlbench.huggingface.mapping import KINDS, Entry, Kind, Special
+from xlbench.huggingface.mapping import KINDS, Entry, Kind, Special, token_ids
 from xlbench.system.errors import UserError, shortened
 from xlbench.system.files import Json
 
@@ -245,11 +245,9 @@ def to_config(family: str, config: BertConfig, ids: Special) -> dict[str, Json]:
         is_roberta = ids.get('model_type') == 'roberta'
         model_type, prefix = ('roberta', 'Roberta') if is_roberta else ('xlm-roberta', prefix)
     offset = config.position_offset
-    known = {
-        'pad_token_id': offset - 1 if kind.base == 'roberta.' else ids['pad_id'],
-        'bos_token_id': ids.get('bos_id'),
-        'eos_token_id': ids.get('eos_id'),
-    }
+    known = token_ids(ids, 'pad', 'bos', 'eos')
+    if kind.base == 'roberta.':
+        known['pad_token_id'] = offset - 1
     special = {key: known[key] for key in kind.special}
     encoder = {
         'model_type': model_type,

@@ -32,7 +32,7 @@ def from_config(config: Mapping[str, Json]) -> Fields:
     """The content of a config.json -> arguments of models.build; see mapping.py."""
     config = KIND.filled(config)
     fields = KIND.read(config)
-    activation = chosen('activation_function', config['activation_function'], ACTIVATIONS)
+    activation = chosen(config, 'activation_function', ACTIVATIONS)
     inner = config.get('n_inner', 4 * fields['emb_dim'])
     return {'family': 'gpt2', 'activation': activation, 'mlp_dim': inner, **fields}
 

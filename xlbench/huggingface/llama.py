@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from xlbench.huggingface.mapping import ACTIVATIONS, KINDS, Special, activation_key, chosen
+from xlbench.huggingface import mapping
+from xlbench.huggingface.mapping import KINDS, Special
 from xlbench.models.families import FAMILIES
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
@@ -61,7 +62,7 @@ def from_config(config: Mapping[str, Json]) -> Fields:
         **FAMILIES[family].fields,
         **sizes,
         'family': family,
-        'activation': chosen('hidden_act', activation, ACTIVATIONS),
+        'activation': mapping.chosen({'hidden_act': activation}, 'hidden_act', mapping.ACTIVATIONS),
         **_windows(family, config),
         **_rotations(family, config),
     }
@@ -110,7 +111,7 @@ def _rotations(family: str, config: Mapping[str, Json]) -> Fields:
     scaling = whole | _known(config.get('rope_scaling'))
     form = scaling.get('rope_type', scaling.get('type', 'default'))
     forms = {'default': {}, 'linear': _SCALED, 'llama3': _SCALED | _LLAMA3}
-    keys = chosen('rope_type', form, forms)
+    keys = mapping.chosen({'rope_type': form}, 'rope_type', forms)
     for key in keys.values():
         if key not in scaling:
             raise UserError(f'config.json lacks {key!r}, which rotations of type {form} need')
@@ -150,11 +151,9 @@ def to_config(family: str, config: LlamaConfig, ids: Special) -> dict[str, Json]
         'model_type': _TYPES.get(family, family),
         **KIND.written(config),
         'rope_parameters': rope,
-        'pad_token_id': ids.get('pad_id'),
-        'bos_token_id': ids.get('bos_id'),
-        'eos_token_id': ids.get('eos_id'),
+        **mapping.token_ids(ids, 'pad', 'bos', 'eos'),
     }
-    activation = activation_key(config.activation, 'gelu_pytorch_tanh', 'silu')
+    activation = mapping.activation_key(config.activation, 'gelu_pytorch_tanh', 'silu')
     content['hidden_activation' if family in _GEMMAS else 'hidden_act'] = activation
     if family not in ('qwen2', 'mistral'):
         content['attention_bias'] = config.qkv_bias

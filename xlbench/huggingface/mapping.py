@@ -245,12 +245,12 @@ def expect(
         raise UserError(f'config.json: {prefix}{key} is {given}; supported: {value!r}{why}')
 
 
-def chosen(key: str, value: Json, options: Mapping[str, _Choice]) -> _Choice:
-    """The option that a value of a key of config.json names; UserError where it names none."""
-    if value not in options:
+def chosen(config: Mapping[str, Json], key: str, options: Mapping[str, _Choice]) -> _Choice:
+    """The option that a key of config.json names; UserError where it names none."""
+    if config[key] not in options:
         supported = ', '.join(options)
-        raise UserError(f'config.json: {key} is {shortened(value)}; supported: {supported}')
-    return options[value]
+        raise UserError(f'config.json: {key} is {shortened(config[key])}; supported: {supported}')
+    return options[config[key]]
 
 
 def activation_key(activation: str, *preferred: str) -> str:
@@ -289,6 +289,11 @@ class Special(TypedDict, total=False):
     forced_eos_id: int | None
     labels: Sequence[str]
     model_type: str  # 'roberta', where it is that and no XLM-R.
+
+
+def token_ids(ids: Special, *names: str) -> dict[str, int | None]:
+    """Keys of config.json, like {'pad_token_id': 0} for 'pad'."""
+    return {f'{name}_token_id': ids.get(f'{name}_id') for name in names}
 
 
 def file_of(model_type: str) -> ModuleType:

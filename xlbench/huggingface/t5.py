@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from xlbench.huggingface.mapping import KINDS, Special, chosen
+from xlbench.huggingface.mapping import KINDS, Special, chosen, token_ids
 from xlbench.system.files import Json
 
 if TYPE_CHECKING:  # A config.json is read without jax.
@@ -34,7 +34,7 @@ def from_config(config: Mapping[str, Json]) -> Fields:
         family = 't5' if tied else 't5_1_1'
     return {
         'family': family,
-        'gated_mlp': chosen('feed_forward_proj', config['feed_forward_proj'], _MLPS),
+        'gated_mlp': chosen(config, 'feed_forward_proj', _MLPS),
         'tied_embeddings': bool(tied),
         'relpos_each_layer': family == 'umt5',
         **KIND.read(config),
@@ -53,8 +53,7 @@ def to_config(family: str, config: T5Config, ids: Special) -> dict[str, Json]:
         'feed_forward_proj': mlp,
         'layer_norm_epsilon': 1e-6,
         'tie_word_embeddings': config.tied_embeddings,
-        'pad_token_id': ids['pad_id'],
-        'eos_token_id': ids['eos_id'],
+        **token_ids(ids, 'pad', 'eos'),
         # Old files leave it out: decoding starts with padding.
         'decoder_start_token_id': ids['decoder_start_id'] or ids['pad_id'],
     }

@@ -161,11 +161,6 @@ class Generator(nn.Module):
         origin = resized(cache['origin'], 2, more)
         return {**cache, 'origin': origin, 'self': [layer(past) for past in cache['self']]}
 
-    def hidden_step(self, cache: Cache, tokens: jax.Array) -> tuple[jax.Array, Cache]:
-        """Tokens [rows] at the cache's position -> hidden states [rows, emb_dim], and the cache."""
-        states, cache = self.decoder.step(cache, tokens[:, None])
-        return self.head(states)[:, 0], cache
-
     def hidden(
         self,
         encoder_input_tokens: jax.Array,  # [batch, inputs]
@@ -203,8 +198,8 @@ class Generator(nn.Module):
 
     def decode_step(self, cache: Cache, tokens: jax.Array) -> tuple[jax.Array, Cache]:
         """Tokens [rows] at the cache's position -> logits [rows, vocab], float32, and the cache."""
-        hidden, cache = self.hidden_step(cache, tokens)
-        return self.logits(hidden), cache
+        states, cache = self.decoder.step(cache, tokens[:, None])
+        return self.logits(self.head(states)[:, 0]), cache
 
     @nn.nowrap
     def reads_copies(self, rows: int, length: int) -> bool:
