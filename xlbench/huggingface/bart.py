@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from xlbench.huggingface import mapping
 from xlbench.huggingface.mapping import KINDS, Special
 from xlbench.models.families import FAMILIES
-from xlbench.system.errors import UserError
 from xlbench.system.files import Json
 
 if TYPE_CHECKING:  # A config.json is read without jax.
@@ -60,13 +59,8 @@ def from_config(config: Mapping[str, Json]) -> Fields:
 
 def to_config(family: str, config: BartConfig, ids: Special) -> dict[str, Json]:
     """The content of config.json for a model of ours; see mapping.py."""
-    fixed = FAMILIES[family].fields | {'head_dim': config.emb_dim // config.num_heads}
-    for field, value in fixed.items():
-        if getattr(config, field) != value:
-            raise UserError(
-                f'a {family} model with {field}={getattr(config, field)} cannot be written for '
-                f'transformers, where it is {value}'
-            )
+    fixed = FAMILIES[family].fields | {'head_dim': config.emb_dim / config.num_heads}
+    mapping.check_written(family, config, fixed)
     architecture = {
         'bart': 'BartForConditionalGeneration',
         'mbart': 'MBartForConditionalGeneration',

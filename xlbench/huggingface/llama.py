@@ -133,10 +133,9 @@ def _known(values: Mapping[str, Json] | None) -> dict[str, Json]:
 
 def to_config(family: str, config: LlamaConfig, ids: Special) -> dict[str, Json]:
     """The content of config.json for a model of ours; see mapping.py."""
-    own = FAMILIES[family].fields
-    for field in ('unit_norms', 'scaled_embeddings', 'post_norms', 'qk_norm'):
-        if getattr(config, field) != own.get(field, False):
-            raise UserError(f'a {family} model of transformers has no {field}={not own.get(field)}')
+    fixed = dict.fromkeys(('unit_norms', 'scaled_embeddings', 'post_norms', 'qk_norm'), False)
+    own = {key: FAMILIES[family].fields.get(key, value) for key, value in fixed.items()}
+    mapping.check_written(family, config, own)
     rope = {'rope_theta': config.rope_theta, 'rope_type': config.rope_form}
     if config.rope_form != 'default':
         rope['factor'] = config.rope_factor

@@ -291,6 +291,16 @@ class Special(TypedDict, total=False):
     model_type: str  # 'roberta', where it is that and no XLM-R.
 
 
+def check_written(family: str, config: Any, fixed: Mapping[str, Json]) -> None:
+    """Raises UserError for a model with other fields than transformers' class has."""
+    for field, value in fixed.items():
+        if getattr(config, field) != value:
+            raise UserError(
+                f'a {family} model with {field}={getattr(config, field)} cannot be written for '
+                f'transformers, where it is {value}'
+            )
+
+
 def token_ids(ids: Special, *names: str) -> dict[str, int | None]:
     """Keys of config.json, like {'pad_token_id': 0} for 'pad'."""
     return {f'{name}_token_id': ids.get(f'{name}_id') for name in names}
