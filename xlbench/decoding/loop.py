@@ -61,7 +61,7 @@ class Loops:
       sizes: descending numbers of examples, below the batch's; when no more than such a number
         still grow, the others leave.
       take: gives the cache of some examples; needed where there are sizes.
-      fixed: names in the cache of what no step changes.
+      fixed: names of the entries of the cache that no step changes.
     """
 
     lengths: Sequence[int] = ()

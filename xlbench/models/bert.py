@@ -241,7 +241,7 @@ class Bert(Stack, transformer.Encoder):
     def pool(self, encoded: jax.Array) -> jax.Array:
         """tanh(W h + b) of the first token's state: [batch, length, emb_dim] -> [batch, emb_dim].
 
-        Of the row's first token, so that it is for rows that hold one example.
+        For rows that hold one example.
         """
         return jnp.tanh(self.pooler(encoded[:, 0]))
 
@@ -253,10 +253,10 @@ class Bert(Stack, transformer.Encoder):
         type_ids: jax.Array | None = None,  # [batch, length]; None: all 0
         languages: jax.Array | None = None,  # [batch, length], see `embed`
     ) -> jax.Array:  # [batch, heads, length], float32
-        """The attention of the first token in the topmost layer; a sum is 1.
+        """Attention weights of the first token in the topmost layer; those of a head sum to 1.
 
-        Computed apart, because `__call__` never divides its weights: see `dot_product_attention`
-        of attention.py.
+        They are computed here, because `__call__` never divides its weights by their sum, see
+        `dot_product_attention` of attention.py.
         """
         if self.config.relpos_buckets:
             raise errors.UserError('the attention of a DeBERTa cannot be looked at; name a BERT')

@@ -36,7 +36,7 @@ class Generator(nn.Module):
     Attributes:
       decoder_only: whether the targets go on where the inputs end, as one text: the first token
         that the decoder is fed is then the last one of the inputs.
-      fixed: names in the cache of what no step changes.
+      fixed: names of the entries of the cache that no step changes.
     """
 
     config: TransformerConfig

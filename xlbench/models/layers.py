@@ -78,16 +78,16 @@ class TransformerConfig(Block):
 
 
 def constrain(x: jax.Array, *axes: str | None) -> jax.Array:
-    """x with its axes on those of the mesh that the logical ones lie on; not where its size is 1.
+    """Lays the axes of x on the mesh as their logical names say; an axis of size 1 stays whole.
 
-    So the one position of a decoding step is no length that a mesh cuts.
+    So no mesh cuts the single position of a decoding step.
     """
     axes = tuple(axis if size > 1 else None for axis, size in zip(axes, x.shape, strict=True))
     return nn.with_logical_constraint(x, axes)
 
 
 def place(x: jax.Array, features: str = 'embed') -> jax.Array:
-    """Activations [batch, length, features]: a device holds its rows and its positions of them."""
+    """Lays activations [batch, length, features] on the mesh, cut by rows and positions."""
     return constrain(x, 'batch', 'length', features)
 
 
@@ -290,7 +290,7 @@ def look_up(table: jax.Array, ids: jax.Array) -> jax.Array:
 
 
 def _as_the_table(x: jax.Array) -> jax.Array:
-    """x [batch, length, emb_dim], its features cut as those of a table.
+    """Lays x [batch, length, emb_dim] on the mesh with its features cut as those of a table.
 
     So a device looks up, and sums up for the gradient, its own columns for the rows of all that
     share the table; no table, and nothing of a table's size, is sent for it.
