@@ -66,10 +66,10 @@ from xlbench.system import errors, files, flags as shared, locks
 from xlbench.system.command_line import CommandLine, flag, say
 from xlbench.system.errors import UserError
 from xlbench.system.progress import Progress
-from xlbench.translation import templates
+from xlbench.translation import engines, jobs as translation_jobs
+from xlbench.translation.jobs import Counts, Job
 
-if TYPE_CHECKING:  # They load for a second, which a slip need not wait for.
-    from xlbench.translation.jobs import Counts, Job
+if TYPE_CHECKING:  # It loads for a second, which a slip need not wait for.
     from xlbench.translation.records import Failed, Form, Record
 
 
@@ -164,16 +164,14 @@ def _about_path(output: str) -> str:
     return f'{os.path.splitext(output.removesuffix(".gz"))[0]}.about.json'
 
 
-def _job(args: argparse.Namespace, runner: jobs.Engine | None) -> 'Job':
+def _job(args: argparse.Namespace, runner: jobs.Engine | None) -> Job:
     """The job that the command line asks for; the engine was asked whether it can do it."""
-    from xlbench.translation import engines, jobs as translation_jobs
-
     pair = args.source_lang, args.target_lang
     engines.check_languages(*pair)
-    template = templates.of_flags(args, [pair])
+    template = translation_jobs.template_of(args, [pair])
     workers = (runner, template.engine) if runner else None
     engine = template.engine(*pair)
-    return translation_jobs.Job(engine, *pair, cache=args.cache, workers=workers)
+    return Job(engine, *pair, cache=args.cache, workers=workers)
 
 
 def _files(
@@ -224,7 +222,7 @@ def _write(file: BinaryIO, is_packed: bool, lines: Iterator[str]) -> int:
 
 
 def _about(
-    args: argparse.Namespace, hashes: Mapping[str, str], job: 'Job', failed: 'Failed', output: str
+    args: argparse.Namespace, hashes: Mapping[str, str], job: Job, failed: 'Failed', output: str
 ) -> dict[str, object]:
     """Returns what made the output, which is in a file that does not have its name yet."""
     from xlbench import config as config_lib
@@ -249,7 +247,7 @@ def _about(
     }
 
 
-def _progress(counts: 'Counts') -> str:
+def _progress(counts: Counts) -> str:
     failed = f', {counts.failed:,} failed' if counts.failed else ''
     kept = f'{counts.kept:,} from the cache'
     return f'{counts.texts:,} texts: {kept}, {counts.made:,} translated{failed}'

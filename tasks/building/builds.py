@@ -24,8 +24,8 @@ from xlbench.system import files
 from xlbench.system.errors import UserError
 from xlbench.translation import round_trips
 from xlbench.translation.engines import Failure
+from xlbench.translation.jobs import Template
 from xlbench.translation.round_trips import RoundTrip
-from xlbench.translation.templates import Template
 
 ENGLISH = 'en'  # What is translated.
 TRANSLATED = 'translated_'  # Begins the step that translates into a language, and its folder.

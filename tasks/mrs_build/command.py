@@ -77,8 +77,8 @@ from xlbench.tasks.mrs_build import (
 )
 from xlbench.tasks.mrs_build.options import Options
 from xlbench.tasks.mrs_build.publish import Stats
-from xlbench.translation import templates
-from xlbench.translation.templates import Template
+from xlbench.translation import jobs as translation_jobs
+from xlbench.translation.jobs import Template
 
 _READERS = {
     'scan': ('pair', 'split', f'{TRANSLATED}*'),
@@ -107,8 +107,8 @@ def main(argv: Sequence[str]) -> int:
 def _engine(options: Options) -> Template | None:
     """The engine that a command line names, if it names one."""
     if options.engine:
-        languages = {*(options.mt_languages or options.languages)} - {ENGLISH}
-        return templates.of_flags(options, [(ENGLISH, lang) for lang in sorted(languages)])
+        languages = sorted({*(options.mt_languages or options.languages)} - {ENGLISH})
+        return translation_jobs.template_of(options, [(ENGLISH, lang) for lang in languages])
     if options.mt_languages:
         raise UserError('--mt_languages is for an --engine; name one, or leave it out')
     return None

@@ -63,7 +63,7 @@ from xlbench.tasks.building.builds import ENGLISH, TRANSLATED, Options, Settings
 from xlbench.tasks.mtg_build import correcting, originals, publishing, translating
 from xlbench.tasks.mtg_build.originals import KINDS
 from xlbench.tasks.mtg_build.publishing import About
-from xlbench.translation import round_trips, templates
+from xlbench.translation import jobs as translation_jobs, round_trips
 
 _READERS = {'read': (f'{TRANSLATED}*', 'rough', 'sheets'), TRANSLATED: ('rough', 'sheets')}
 _SIZES = tuple(MTG.split_sizes['sg'][split] for split in correcting.SPLITS)
@@ -83,7 +83,7 @@ def _build(args: argparse.Namespace) -> int:
         raise UserError(f'no originals; name files with {", ".join(f"--{task}" for task in KINDS)}')
     if unknown := [task for task in tasks if task not in MTG.tasks and args.benchmark == MTG.name]:
         raise UserError(f'--{unknown[0]} is a task of version 2 of MTG; add --benchmark=mtg2')
-    args.engine = templates.of_flags(args, translating.pairs(args.languages))
+    args.engine = translation_jobs.template_of(args, translating.pairs(args.languages))
     args.spare *= bool(sum(args.sizes))
     every = [_options(args, task) for task in tasks]
     for options in every:  # What is wrong is said before hours of work.

@@ -21,7 +21,7 @@ import warm
 from shouting import asked
 
 from xlbench import predict, report
-from xlbench.chains import command, running, stages
+from xlbench.chains import command, running
 from xlbench.data import outputs
 from xlbench.reporting import results
 from xlbench.system import errors
@@ -187,11 +187,11 @@ def test_names_and_languages_of_stages():
         'translate:file:made/google.de.tsv': 'google',
         "--timeout=9 translate:command:/bin/engine --to={target} 'a b'": 'engine',
     }
-    assert [stages.parse(text).title for text in titles] == list(titles.values())
-    command = stages.parse(list(titles)[-1])
+    assert [running.parse(text).title for text in titles] == list(titles.values())
+    command = running.parse(list(titles)[-1])
     assert command.spec == "command:/bin/engine --to={target} 'a b'" and command.timeout == 9
     chain = ['translate:apertium --target_lang=en', 'RUNS/replies', 'translate:apertium']
-    planned = stages.plan([stages.parse(text) for text in chain], 'de', 'de')
+    planned = running.plan([running.parse(text) for text in chain], 'de', 'de')
     assert [stage.source + stage.target for stage in planned] == ['deen', 'enen', 'ende']
 
 

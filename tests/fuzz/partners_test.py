@@ -24,7 +24,7 @@ from xlbench.reproduce import steps
 from xlbench.reproduce.running import State
 from xlbench.system import errors
 from xlbench.system.errors import UserError
-from xlbench.translation import engines, memory, programs, servers
+from xlbench.translation import engines, external, memory
 from xlbench.zoo import __main__ as zoo, page
 
 from . import cases, mutate
@@ -79,10 +79,10 @@ def test_a_page_of_the_zoo(tmp_path):
 
 
 def test_answers_of_a_server(monkeypatch):
-    monkeypatch.setattr(servers, '_PAUSES', ())
+    monkeypatch.setattr(external, '_PAUSES', ())
     whole = json.dumps({'translatedText': ['eins', 'zwei', 'drei']}).encode()
     with partners.serving(lambda request: request.send(data)) as address:
-        engine = servers.LibreTranslate(address)
+        engine = external.LibreTranslate(address)
         for case in cases.each('answers of a server', 60):
             case.said, data = mutate.harmed(whole, case.rng)
             with case.run():
@@ -98,7 +98,7 @@ def test_answers_of_a_program(tmp_path):
     for case in cases.each('answers of a program', 30):
         case.write(path, whole)
         with case.run():
-            answers = programs.Program(script).translate(TEXTS[:3], 'en', 'de')
+            answers = external.Program(script).translate(TEXTS[:3], 'en', 'de')
         if case.accepted:
             _check(case, answers)
 
@@ -134,11 +134,11 @@ def _download(address, folder, files=(), **fields):
 
 
 def _languages(address, folder):
-    servers.LibreTranslate(address, timeout=0.3).check('en', 'de')
+    external.LibreTranslate(address, timeout=0.3).check('en', 'de')
 
 
 def _translations(address, folder):
-    answers = servers.LibreTranslate(address, timeout=0.3).translate(['one', 'two'], 'en', 'de')
+    answers = external.LibreTranslate(address, timeout=0.3).translate(['one', 'two'], 'en', 'de')
     assert len(answers) == 2
     raise UserError(' '.join(one.reason for one in answers))
 
@@ -180,7 +180,7 @@ CLIENTS = {
             'has a vast answer': 'has 1,125,899,906,842,624 bytes.*XLBENCH_MAX_DOWNLOAD_BYTES',
         }),
     ),
-    'xlbench.translation.servers': ((_languages, _SERVERS), (_translations, _SERVERS)),
+    'xlbench.translation.external': ((_languages, _SERVERS), (_translations, _SERVERS)),
     'xlbench.huggingface.hub': ((_hub, {}),),
 }  # fmt: skip
 
@@ -203,8 +203,8 @@ def test_every_client_is_given_the_hostile_servers():
 )
 def test_hostile_servers(client, known, tmp_path, monkeypatch):
     monkeypatch.setattr(corpora, '_PATIENCE', 0.4)
-    monkeypatch.setattr(servers, '_PAUSES', ())
-    monkeypatch.setattr(servers, '_MOST_BYTES', 100_000)
+    monkeypatch.setattr(external, '_PAUSES', ())
+    monkeypatch.setattr(external, '_MOST_BYTES', 100_000)
     monkeypatch.setattr(hub, 'ASK', 0.1)
     monkeypatch.setenv('XLBENCH_MAX_DOWNLOAD_BYTES', '100000')
 
@@ -243,10 +243,10 @@ def test_a_download_that_goes_on_and_on_is_given_up(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize('name', partners.PROGRAMS)
 def test_hostile_programs(name, monkeypatch):
-    monkeypatch.setattr(programs, '_MOST_BYTES', 1 << 16)
+    monkeypatch.setattr(external, '_MOST_BYTES', 1 << 16)
     command = f'/bin/sh -c {shlex.quote(partners.PROGRAMS[name])}'
     begin = time.monotonic()
-    answers = programs.Program(command, timeout=1.0).translate(['one', 'two'], 'en', 'de')
+    answers = external.Program(command, timeout=1.0).translate(['one', 'two'], 'en', 'de')
     assert len(answers) == 2 and time.monotonic() - begin < 20
     for answer in answers:
         partners.check_line(answer.reason)

@@ -23,7 +23,7 @@ from xlbench.reproduce import added
 from xlbench.system.errors import UserError
 from xlbench.tasks import sib200
 from xlbench.training import checkpoints, objectives, train_step
-from xlbench.translation import servers
+from xlbench.translation import external
 from xlbench.translation.jobs import Job
 
 TOPICS = sib200.TOPICS
@@ -33,7 +33,7 @@ WORDS = {'inputs_pretokenized': 'Musa yana Kano', 'targets_pretokenized': 'B-PER
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch):
-    monkeypatch.setattr(servers, '_PAUSES', (0.0,))
+    monkeypatch.setattr(external, '_PAUSES', (0.0,))
 
 
 @pytest.fixture(scope='module')

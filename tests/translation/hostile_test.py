@@ -12,7 +12,7 @@ import partners
 import pytest
 
 from xlbench.system.errors import UserError
-from xlbench.translation import engines, jobs, memory, programs, servers
+from xlbench.translation import engines, external, jobs, memory
 from xlbench.translation.memory import Memory
 
 TEXTS = ['one', 'two', 'three']
@@ -20,12 +20,12 @@ TEXTS = ['one', 'two', 'three']
 
 def test_a_program_that_writes_nothing_has_translated_nothing(tmp_path):
     cache = str(tmp_path)
-    silent = programs.Program("sed 's/.*//'")
+    silent = external.Program("sed 's/.*//'")
     with pytest.raises(UserError, match='none of the first 3 texts: sed gave an empty translation'):
         jobs.translate(TEXTS, silent, 'en', 'de', cache=cache)
     with Memory(cache, silent.identity('en', 'de')) as kept:
         assert kept.get(TEXTS) == {}
-    some = jobs.translate(TEXTS, programs.Program("sed 's/^two$//'"), 'en', 'de')
+    some = jobs.translate(TEXTS, external.Program("sed 's/^two$//'"), 'en', 'de')
     assert some[::2] == ['one', 'three'] and isinstance(some[1], engines.Failure)
 
 
@@ -33,13 +33,13 @@ def test_a_program_that_hangs_is_given_up(monkeypatch):
     monkeypatch.setattr(engines, '_LEAST_SECONDS', 0.05)
     begin = time.monotonic()
     with pytest.raises(UserError, match=r'failed 20 times in a row; .* took more than 0\.05 s'):
-        programs.Program('sleep 1000', timeout=1.0).translate([*map(str, range(256))], 'en', 'de')
+        external.Program('sleep 1000', timeout=1.0).translate([*map(str, range(256))], 'en', 'de')
     assert time.monotonic() - begin < 12
 
 
 def test_batches_that_all_fail_end_a_job():
     texts = [f'text {n}' for n in range(64)]
-    once = programs.Program("sed 's/^text [4-9].*$\\|^text [1-6][0-9]$//'")
+    once = external.Program("sed 's/^text [4-9].*$\\|^text [1-6][0-9]$//'")
     once.batch_size = 4
     with pytest.raises(UserError, match='none of the last 3 batches'):
         jobs.translate(texts, once, 'en', 'de')
@@ -50,7 +50,7 @@ def test_nothing_that_a_program_has_started_stays(tmp_path, rest):
     """Neither behind its answer nor where it hangs."""
     note = tmp_path / 'pid'
     command = shlex.quote(f'cat; sleep 1000 & echo $! > {note}; {rest}')
-    engine = programs.Program(f'/bin/sh -c {command}', timeout=0.3 if rest else 1.0)
+    engine = external.Program(f'/bin/sh -c {command}', timeout=0.3 if rest else 1.0)
     answers = engine.translate(TEXTS, 'en', 'de')
     assert (answers == TEXTS) == (not rest)
     stat = pathlib.Path('/proc', note.read_text().strip(), 'stat')
@@ -63,7 +63,7 @@ def test_nothing_that_a_program_has_started_stays(tmp_path, rest):
 def test_a_server_with_empty_translations():
     said = {'translatedText': ['', 'zwei', ' ']}
     with partners.serving(lambda request: request.send(said)) as address:
-        answers = servers.LibreTranslate(address).translate(TEXTS, 'en', 'de')
+        answers = external.LibreTranslate(address).translate(TEXTS, 'en', 'de')
     assert answers[1] == 'zwei'
     assert all(isinstance(answers[n], engines.Failure) for n in (0, 2))
 

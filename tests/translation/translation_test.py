@@ -26,7 +26,7 @@ from xlbench import convert, jobs as jobs_lib, translate
 from xlbench.data import tokenizers
 from xlbench.system import errors
 from xlbench.system.errors import UserError
-from xlbench.translation import engines, jobs, neural, programs, records, servers, tables
+from xlbench.translation import engines, external, jobs, neural, records
 
 TEXTS = [
     'one',
@@ -117,7 +117,7 @@ def apertium(tmp_path, monkeypatch):
 def test_apertium(apertium):
     assert jobs.translate(['a house.', 'x'], 'apertium', 'en', 'es') == ['a casa(eng-spa).', 'x']
     assert jobs.translate(['house'], 'apertium', 'fr', 'es') == ['casa(fr-es)']
-    assert programs.Apertium().identity('en', 'es') == 'Apertium 3.8.3 eng-spa -u'
+    assert external.Apertium().identity('en', 'es') == 'Apertium 3.8.3 eng-spa -u'
     with pytest.raises(UserError, match='no pair es-en; installed: eng-spa, fr-es'):
         jobs.translate(['x'], 'apertium', 'es', 'en')
 
@@ -154,7 +154,7 @@ def test_real_apertium_keeps_lines_apart():
 @pytest.fixture
 def server(monkeypatch):
     """LibreTranslate's interface; the attributes say how it misbehaves."""
-    monkeypatch.setattr(servers, '_PAUSES', (0.0, 0.0))
+    monkeypatch.setattr(external, '_PAUSES', (0.0, 0.0))
     state = types.SimpleNamespace(bodies=[], busy=0, strange=None)
 
     def answer(request):
@@ -179,7 +179,7 @@ def server(monkeypatch):
 
 
 def test_a_server(server, monkeypatch):
-    monkeypatch.setenv(servers.KEY, 'secret')
+    monkeypatch.setenv(external.KEY, 'secret')
     server.busy = 2
     answers = jobs.translate(['one', 'bad', 'two'], server.url, 'en', 'es')
     assert [answers[0], answers[2]] == ['es:one', 'es:two']
@@ -218,7 +218,7 @@ def test_a_file_of_translations(tmp_path):
     assert [answers[0], answers[2]] == ['dos', 'uno'] and 'has no translation' in answers[1].reason
     same = tmp_path / 'same.tsv'
     shutil.copy(path, same)
-    assert tables.Table(str(same)).identity('en', 'es') == tables.Table(str(path)).identity(
+    assert external.Table(str(same)).identity('en', 'es') == external.Table(str(path)).identity(
         'en', 'es'
     )
     path.write_text('one\n')
@@ -477,7 +477,7 @@ def test_nothing_is_overwritten(tmp_path, program, capfd):
 
 def test_a_killed_command_goes_on(tmp_path, program):
     """Each text once: those of the batch that the kill fell into are the only ones asked again."""
-    batch = programs.Program.batch_size
+    batch = external.Program.batch_size
     lines = [f'text {i}' for i in range(3 * batch)]
     (tmp_path / 'in.txt').write_text(''.join(f'{line}\n' for line in lines))
     command = [

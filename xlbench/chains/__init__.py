@@ -1,6 +1,5 @@
 """Chains of models: each stage reads what the one before it has written.
 
-  stages   a stage as a user names it; which language each stage of a chain reads and writes
-  running  a chain at work, with a file for the output of each stage
+  running  the stages as a user names them, and a chain at work
   command  `xlbench translate chain`
 """

@@ -55,8 +55,8 @@ import pathlib
 from collections.abc import Iterator, Sequence
 
 from xlbench import benchmarks, config as config_lib
-from xlbench.chains import stages as stages_lib
-from xlbench.chains.stages import Stage
+from xlbench.chains import running
+from xlbench.chains.running import Stage
 from xlbench.data import outputs, prepared
 from xlbench.reporting import scored
 from xlbench.system import flags as shared, locks
@@ -86,18 +86,16 @@ FLAGS = (
 
 def main(argv: Sequence[str]) -> int:
     """The command line; a space keeps argparse from the flags that a stage begins with."""
-    words = [f' {x}' if x[:2] == '--' and f' {stages_lib.TRANSLATE}' in x else x for x in argv[1:]]
+    words = [f' {x}' if x[:2] == '--' and f' {running.TRANSLATE}' in x else x for x in argv[1:]]
     args = CommandLine('translate chain', __doc__, FLAGS).parse(words)
-    stages = [stages_lib.parse(text.strip()) for text in args.stages]
+    stages = [running.parse(text.strip()) for text in args.stages]
     _check(args, stages)
     named = _named(args)
     if all(named):  # What cannot be is said before the task is prepared.
-        stages_lib.plan(stages, *named)
+        running.plan(stages, *named)
     task = _open(args, args.task)
     source, target = (_lang(args, task, side) for side in ('source', 'target'))
-    chain = stages_lib.plan(stages, source, target)
-    from xlbench.chains import running
-
+    chain = running.plan(stages, source, target)
     rows = [running.Row(number, [text]) for number, text in _inputs(args, task)]
     opened = running.Chain(chain, args.cache)
     with locks.folder(args.workdir, wait=say):
@@ -114,9 +112,9 @@ def main(argv: Sequence[str]) -> int:
 
 def _check(args: argparse.Namespace, stages: Sequence[Stage]) -> None:
     """Checks the flags against each other and the stages, and fills in the defaults."""
-    stages_lib.check_places(stages)
+    running.check_places(stages)
     if not (args.like or args.root or args.vocabulary):
-        args.like = stages_lib.workdir_of(stages)
+        args.like = running.workdir_of(stages)
     args.system = args.system or ' + '.join(stage.title for stage in stages)
     root = shared.chosen_root(args.root)
     args.cache = args.cache or os.path.join(root, 'translations')
@@ -169,7 +167,7 @@ def _inputs(args: argparse.Namespace, task: prepared.Prepared) -> Iterator[tuple
 
 
 def _score(args: argparse.Namespace, output: pathlib.Path, made_by: dict[str, str]) -> None:
-    """Scores what the last stage wrote, as xlbench.score does it."""
+    """Scores the output of the last stage, as xlbench.score does."""
     from xlbench import score  # A program, which nothing else here needs.
 
     names = ['task', 'split', 'workdir', 'system', 'seed', 'like', 'root', 'vocabulary']

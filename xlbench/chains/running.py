@@ -1,51 +1,209 @@
-"""Runs a chain: over texts, or over the examples of a task, with a file for each stage.
+"""Chains of models: the stages as a user names them (see command.py), and a chain at work.
 
-  FOLDER/0.jsonl         what the first stage reads: {"id": "0", "texts": ["anna: hi!"]}
-  FOLDER/1.jsonl         what it has written: {"id": "0", "texts": ["anna greets."]}
+Over the examples of a task, a chain has a file for each stage:
+
+  FOLDER/0.jsonl         the inputs of the first stage: {"id": "0", "texts": ["anna: hi!"]}
+  FOLDER/1.jsonl         its output: {"id": "0", "texts": ["anna greets."]}
 
 Answers are cached by text and model (xlbench/translation/memory.py): a chain that was killed, or of
 which a stage has changed, asks for no text twice.
 """
 
-import dataclasses
+import argparse
+import itertools
 import json
+import os
 import pathlib
+import shlex
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import NamedTuple, cast
 
-from xlbench.chains import stages
-from xlbench.chains.stages import Stage
-from xlbench.inference import answering
-from xlbench.system import files, locks
+from xlbench import benchmarks, config as config_lib
+from xlbench.settings import decoding_flags
+from xlbench.system import errors, files, locks
+from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
 from xlbench.system.progress import Progress
-from xlbench.translation import neural
+from xlbench.translation import engines, jobs
 from xlbench.translation.engines import Failure
-from xlbench.translation.jobs import Job
+
+TRANSLATE = 'translate:'  # Begins a stage that translates.
+_MODEL = (
+    flag('--target_lang', 'language to write', '', dest='target'),
+    flag('--prefix', 'text before each input', ''),
+    flag('--batch_size', 'batch size of a model', 0),
+    decoding_flags.FLAGS,
+)
+# The flags of a stage, by whether it translates.
+_COMMANDS = {
+    False: CommandLine(
+        'translate chain', '', (_MODEL, flag('--max_input_length', 'tokens of an input', 0))
+    ),
+    True: CommandLine(
+        'translate chain',
+        '',
+        (
+            _MODEL,
+            flag('--unit', 'what is translated by itself', 'turn', choices=jobs.UNITS),
+            flag('--engine_version', 'version of a program or server', '', dest='version'),
+            flag('--timeout', 'seconds for a batch', 600.0),
+        ),
+    ),
+}
+_TITLES = {'apertium': 'Apertium', 'http': 'LibreTranslate', 'https': 'LibreTranslate'}
 
 
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """State of one example in a chain.
+class Stage(argparse.Namespace):
+    """One stage: its flags by their names, and more.
 
     Attributes:
-      id: of the example.
-      texts: one, or several, best first; a Failure is one that was not translated.
+      translates: True for an engine of machine translation; otherwise it is a model that writes an
+        answer in its own way, such as a summariser.
+      spec: the engine's name, or the model's.
+      target: ISO code of its output; '' where the chain decides it.
+      source: that of its input, once `plan` knows it.
     """
+
+    @property
+    def name(self) -> str:
+        """The name without settings: 'RUNS/summariser', 'translate:apertium'."""
+        return f'{TRANSLATE if self.translates else ""}{self.spec}'
+
+    @property
+    def is_model(self) -> bool:
+        """True if a stage is a model."""
+        return not self.translates or engines.is_model(self.spec)
+
+    @property
+    def title(self) -> str:
+        """The name in a table. Example: RUNS/bart@300 -> bart, translate:apertium -> Apertium."""
+        kind, _, rest = self.spec.partition(':')
+        if self.is_model:
+            return pathlib.PurePath(self.spec.partition('@')[0]).name
+        if kind == 'command':
+            return pathlib.PurePath(next(iter(rest.split()), kind)).name
+        return _TITLES.get(kind) or pathlib.PurePath(rest).name.partition('.')[0]
+
+    def job(self, cache: str) -> jobs.Job:
+        """Opens the model or the engine, and the answers that it has in the folder `cache`.
+
+        Raises:
+          UserError: it is not there, or cannot read or write the languages.
+        """
+        settings = decoding_flags.given(self)
+        settings |= {'prefix': self.prefix, 'batch_size': self.batch_size}
+        if self.translates:
+            engine = engines.find(self.spec, version=self.version, timeout=self.timeout, **settings)
+        else:
+            from xlbench.translation import neural  # It loads jax.
+
+            engine = neural.Writer(self.spec, max_input_length=self.max_input_length, **settings)
+        return jobs.Job(engine, self.source, self.target, cache=cache)
+
+
+def parse(text: str) -> Stage:
+    """Reads a stage as a user writes it; its languages are open, but for --target_lang.
+
+    Raises:
+      UserError: a flag that such a stage lacks, quotes that do not match, or nothing at all.
+    """
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UserError(
+            f'the stage {text!r} cannot be read: {error}; quotes come in pairs'
+        ) from None
+    flags = list(itertools.takewhile(lambda word: word.startswith('--'), words))
+    name, *rest = words[len(flags) :] or ['']
+    if name in ('', TRANSLATE):
+        raise UserError(
+            f'the stage {text!r} is empty; a stage is a model, such as RUNS/summariser, or '
+            f'{TRANSLATE}ENGINE'
+        )
+    translates, spec = name.startswith(TRANSLATE), name.removeprefix(TRANSLATE)
+    if translates and spec.startswith('command:'):
+        typed = f'command:{text.partition("command:")[2].strip()}'
+        words = [spec, *rest]  # Messages have it as it was typed.
+        spec = typed if shlex.split(typed) == words else ' '.join(map(shlex.quote, words))
+    else:
+        flags += rest
+    try:
+        args = _COMMANDS[translates].parse(flags)
+        if translates:
+            given = decoding_flags.given(args)
+            engines.check_settings(spec, args.prefix, args.batch_size, given)
+    except UserError as error:
+        raise UserError(f'the stage {text!r}: {error}') from None
+    return Stage(translates=translates, spec=spec, **vars(args))
+
+
+def plan(stages: Sequence[Stage], source: str, target: str) -> list[Stage]:
+    """The stages with their languages.
+
+    The first one reads texts in `source`, and the last one shall write in `target`. A stage that
+    translates does so into the chain's target unless it says otherwise; a model writes the language
+    that it reads.
+
+    Raises:
+      UserError: they do not lead from one language to the other.
+    """
+    planned: list[Stage] = []
+    lang = source
+    for number, stage in enumerate(stages, 1):
+        goal = stage.target or (target if stage.translates else lang)
+        if goal not in benchmarks.languages.LANGUAGES:
+            what = f'language in --target_lang of stage {number} ({stage.name})'
+            raise errors.unknown(what, goal, benchmarks.languages.LANGUAGES)
+        if stage.translates and goal == lang:
+            raise UserError(
+                f'stage {number} ({stage.name}) translates into {goal}, but its input is already '
+                f'in {goal}; leave it out, or name another language with its --target_lang'
+            )
+        several = getattr(planned[-1], 'num_return', 1) if planned else 1
+        if not stage.translates and several > 1:
+            raise UserError(
+                f'stage {number} ({stage.name}) reads one text for each example, but stage '
+                f'{number - 1} writes {several}; leave out its --num_return'
+            )
+        planned.append(Stage(**vars(stage) | {'source': lang, 'target': goal}))
+        lang = goal
+    if lang != target:
+        raise UserError(
+            f'the chain ends in {lang}, but its texts must be in {target}; add a stage '
+            f'{TRANSLATE}ENGINE at the place where they are to be translated'
+        )
+    return planned
+
+
+def check_places(stages: Sequence[Stage]) -> None:
+    """Raises UserError for a model that is not there; nothing is loaded."""
+    for number, stage in enumerate(stages, 1):
+        if stage.is_model:
+            config_lib.check_source(stage.spec, f'stage {number}')
+
+
+def workdir_of(stages: Sequence[Stage]) -> str:
+    """The workdir of the first stage that is a run with data of its own; '' if none is."""
+    for stage in stages:
+        folder = stage.spec if os.path.isdir(stage.spec) else stage.spec.rpartition('@')[0]
+        if stage.is_model and os.path.isdir(os.path.join(folder, 'checkpoints')):
+            return folder
+    return ''
+
+
+class Row(NamedTuple):
+    """The texts of one example in a chain, best first; a Failure was not translated."""
 
     id: str
     texts: Sequence[str | Failure]
 
 
 class Chain:
-    """A chain whose stages were opened once and can do what they shall.
+    """A chain whose stages were opened once, and fit together.
 
-    Every model and engine is asked before the first one works, so that what is wrong with the last
-    one is not said after hours. The last one is opened first, and no two are in memory together.
-
-    Args:
-      chain: the stages with their languages, see `stages.plan`.
-      cache: folder of answers that are kept by text and model; '' keeps none.
+    Every model and engine is asked before the first one works, so that an error in the last one is
+    not found after hours. The last one is opened first, and no two are in memory together. The
+    stages come from `plan`; `cache` is the folder of answers that are kept, '' keeps none.
 
     Raises:
       UserError: a stage is not there, or cannot read or write the languages.
@@ -54,7 +212,7 @@ class Chain:
     def __init__(self, chain: Sequence[Stage], cache: str = ''):
         self._stages, self._cache = chain, cache
         self._identities = [''] * len(chain)
-        self._first: Job | None = None
+        self._first: jobs.Job | None = None
         for i, stage in reversed([*enumerate(chain)]):
             self._first = None  # Its model makes room for the next one.
             self._first = stage.job(cache)
@@ -69,7 +227,7 @@ class Chain:
             for number, (stage, identity) in rows
         }
 
-    def _job(self, number: int) -> Job:
+    def _job(self, number: int) -> jobs.Job:
         """A stage, ready to work; the first one is open already."""
         job, self._first = self._first if number == 1 else None, None
         return job or self._stages[number - 1].job(self._cache)
@@ -82,13 +240,10 @@ class Chain:
         accept_failures: bool = False,
         say: Callable[[str], None] = print,
     ) -> pathlib.Path:
-        """Runs all stages, and returns the file of what the last one has written.
+        """Runs all stages, with their outputs in a folder, and returns the file of the last one.
 
-        Args:
-          rows: what the first stage reads.
-          folder: of the outputs.
-          accept_failures: takes an empty text for one that an engine does not translate.
-          say: is told a line for each stage.
+        With `accept_failures`, a text that an engine does not translate becomes empty. `say` is
+        told a line for each stage.
 
         Raises:
           UserError: an engine did not translate some texts.
@@ -125,6 +280,8 @@ class Chain:
 
     def answers(self, texts: Sequence[str]) -> list[str]:
         """The answer to each text, of several the best; UserError for one that has none."""
+        from xlbench.inference import answering  # It loads jax, as do the stages.
+
         answering.check_list(texts, 'answers')
         rows = [Row(str(number), [text]) for number, text in enumerate(texts)]
         for number, stage in enumerate(self._stages, 1):
@@ -136,17 +293,14 @@ class Chain:
 def answers(
     texts: Sequence[str], chain: Sequence[str], source: str, target: str, *, cache: str = ''
 ) -> list[str]:
-    """Runs a chain on texts.
+    """Runs a chain on texts: the answer to each text, of several the best.
 
     Args:
       texts: in one language.
-      chain: the stages, as a command line has them; see xlbench/chains/stages.py.
+      chain: the stages, as a command line has them; see xlbench/chains/command.py.
       source: ISO code of the texts.
       target: that of the answers.
       cache: folder of answers that are kept by text and model; '' keeps none.
-
-    Returns:
-      The answer to each text, of several the best.
 
     Raises:
       UserError: a stage is not there or cannot do what it shall, or an engine does not translate a
@@ -154,12 +308,12 @@ def answers(
 
     Example: answers(['Anna: Hi!'], ['RUNS/summariser', 'translate:apertium'], 'en', 'es')
     """
-    planned = stages.plan([stages.parse(stage) for stage in chain], source, target)
+    planned = plan([parse(stage) for stage in chain], source, target)
     return Chain(planned, cache).answers(texts)
 
 
 def _write(folder: pathlib.Path, number: int, rows: Sequence[Row]) -> pathlib.Path:
-    """Writes the rows that a stage has written; number 0 is what the first one reads."""
+    """Writes the output of a stage; number 0 is the input of the first one."""
     path = folder / f'{number}.jsonl'
     with files.replacing(path) as file:
         for row in rows:
@@ -178,10 +332,12 @@ def _check_failures(place: str, rows: Sequence[Row], advice: str) -> None:
         )
 
 
-def _answers(stage: Stage, job: Job, rows: Sequence[Row]) -> list[Row]:
+def _answers(stage: Stage, job: jobs.Job, rows: Sequence[Row]) -> list[Row]:
     """Runs a stage on each row; a text that an engine cannot translate becomes a Failure."""
     read = [cast(Sequence[str], row.texts) for row in rows]  # No stage reads a Failure.
     if not stage.translates:
+        from xlbench.translation import neural
+
         return [
             Row(row.id, neural.texts_of(cast(str, answer)))  # Models have no Failure.
             for row, answer in zip(rows, job.run(texts[0] for texts in read), strict=True)

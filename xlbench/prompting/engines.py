@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from xlbench.system.errors import UserError
-from xlbench.translation import servers
+from xlbench.translation import external
 from xlbench.translation.engines import Failure, Halving, Refused
 from xlbench.translation.jobs import Job
 
@@ -186,7 +186,7 @@ class Server:
         key = os.environ.get(KEY)
         headers = {'Authorization': f'Bearer {key}'} if key else {}
         url = f'{self.name}/{path}'
-        found = servers.ask(url, body, _Choices, seconds, headers=headers).choices
+        found = external.ask(url, body, _Choices, seconds, headers=headers).choices
         by_place = {choice.index: choice for choice in found}
         if sorted(by_place) != [*range(len(texts))] or len(found) != len(texts):
             raise Refused(f'gave {len(found)} answers to {len(texts)} prompts')

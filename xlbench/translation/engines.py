@@ -12,11 +12,7 @@ _MOST_REFUSED = 20  # Batches in a row; the search for one bad text of 256 has 9
 
 
 class Failure(NamedTuple):
-    """Stands in the place of a translation that an engine did not give.
-
-    Attributes:
-      reason: why, in plain words.
-    """
+    """Stands in the place of a translation that an engine did not give."""
 
     reason: str
 
@@ -28,12 +24,8 @@ class Refused(Exception):
 class Halving:
     """Asks an engine for batches; one that is refused is halved, down to the text that is at fault.
 
-    An empty answer is no translation, and an engine that refuses again and again is given up.
-
-    Args:
-      name: of the engine.
-      timeout: seconds for a batch of `size` texts.
-      size: of a batch.
+    An empty answer is no translation, and an engine that refuses again and again is given up. A
+    batch of `size` texts has `timeout` seconds.
     """
 
     def __init__(self, name: str, timeout: float, size: int):
@@ -45,10 +37,8 @@ class Halving:
     ) -> list[str | Failure]:
         """The translation of each text, in order.
 
-        Args:
-          run: translates texts within a number of seconds, or raises Refused.
-          texts: without empty ones.
-          label: what the engine is called in the reason of a failure.
+        `run` translates texts within a number of seconds, or raises Refused; `label` is the name of
+        the engine in the reason of a failure.
 
         Raises:
           UserError: the engine refuses all that it is asked.
@@ -77,15 +67,10 @@ class Halving:
 
 
 class Engine(Protocol):
-    """Translates texts from one language to another.
+    """Translates texts from one language to another; languages are ISO 639-1 codes."""
 
-    Attributes:
-      name: as the user called it.
-      batch_size: how many texts it takes at once.
-    """
-
-    name: str
-    batch_size: int
+    name: str  # As the user called it.
+    batch_size: int  # Texts that it takes at once.
 
     @property
     def num_cut(self) -> int:
@@ -106,10 +91,7 @@ class Engine(Protocol):
     def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str | Failure]:
         """The translation of each text, in order; a Failure where there is none.
 
-        Args:
-          texts: without empty ones, at most `batch_size`.
-          source: ISO 639-1 code of their language.
-          target: that of the translations.
+        The texts are at most `batch_size`, and none is empty.
 
         Raises:
           UserError: the engine as a whole does not work.
@@ -129,7 +111,7 @@ def check_languages(source: str, target: str) -> None:
 
 
 def is_model(spec: str) -> bool:
-    """Returns whether a name stands for an encoder-decoder."""
+    """True if a name stands for an encoder-decoder."""
     return spec != 'apertium' and spec.partition(':')[0] not in ('command', 'http', 'https', 'file')
 
 
@@ -171,17 +153,13 @@ def find(
         from xlbench.translation import neural  # It loads jax.
 
         return neural.Neural(spec, prefix=prefix, batch_size=batch_size, **options)
+    from xlbench.translation import external
+
     kind, _, rest = spec.partition(':')
     if kind == 'file':
-        from xlbench.translation import tables
-
-        return tables.Table(rest)
+        return external.Table(rest)
     if kind in ('http', 'https'):
-        from xlbench.translation import servers
-
-        return servers.LibreTranslate(spec, version=version, timeout=timeout)
-    from xlbench.translation import programs
-
+        return external.LibreTranslate(spec, version=version, timeout=timeout)
     if kind == 'command':
-        return programs.Program(rest, version=version, timeout=timeout)
-    return programs.Apertium(timeout=timeout)
+        return external.Program(rest, version=version, timeout=timeout)
+    return external.Apertium(timeout=timeout)

@@ -3,6 +3,7 @@
   'Anna: Hi!\\nBen: Bye.'  ->  'Hi!', 'Bye.'  ->  'Anna: Hallo!\\nBen: Tschüss.'
 """
 
+import argparse
 import contextlib
 import dataclasses
 import functools
@@ -11,8 +12,10 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from xlbench import jobs
+from xlbench import config as config_lib, jobs
+from xlbench.settings import decoding_flags
 from xlbench.system.errors import UserError
+from xlbench.system.files import Setting
 from xlbench.translation import engines
 from xlbench.translation.engines import Engine, Failure
 from xlbench.translation.memory import Memory
@@ -30,31 +33,20 @@ _MOST_FAILED = 3  # Batches in a row, of several texts each, of which none is tr
 
 @dataclasses.dataclass
 class Counts:
-    """The progress of a job.
-
-    Attributes:
-      texts: that were asked for.
-      kept: of these, those that an earlier run had translated, or that came before.
-      made: those that the engine has translated.
-      failed: those that it has not.
-    """
+    """The progress of a job, in texts that were asked for."""
 
     texts: int = 0
-    kept: int = 0
-    made: int = 0
-    failed: int = 0
+    kept: int = 0  # That an earlier run had translated, or that came before.
+    made: int = 0  # That the engine has translated.
+    failed: int = 0  # That it has not.
 
 
 class Job:
     """Translates with one engine from one language to another.
 
-    Args:
-      engine: which one.
-      source: ISO 639-1 code of the texts.
-      target: that of the translations.
-      cache: folder of the translations that are kept; '' keeps none.
-      workers: (an engine of jobs, what gives each of its workers the engine for two languages);
-        None translates in this process.
+    `cache` is the folder of the translations that are kept; '' keeps none. `workers` are an engine
+    of jobs, and a function that gives each of its workers the engine for two languages; None
+    translates in this process.
 
     Raises:
       UserError: the engine is not there, or does not know the languages.
@@ -85,11 +77,7 @@ class Job:
 
     @contextlib.contextmanager
     def telling_of_cuts(self, say: Callable[[str], None]) -> Iterator[None]:
-        """Says at the end of a block how many texts were cut, in place of a warning each batch.
-
-        Args:
-          say: is told the line, if there is one.
-        """
+        """Says at the end of a block how many texts were cut, in place of a warning each batch."""
         with warnings.catch_warnings():
             warnings.filterwarnings('ignore', '.* inputs were longer than ')
             yield
@@ -189,7 +177,7 @@ def _translate_batch(
 
 
 def _pieces(text: str) -> list[str]:
-    """Returns what stays and what is translated, in turns, and first and last what stays.
+    """Divides a text into pieces that stay and pieces that are translated, in turns.
 
     Example: 'Anna: Hi!\\nBen: Bye!' -> ['Anna: ', 'Hi!', '\\nBen: ', 'Bye!', '']
     """
@@ -213,7 +201,7 @@ def _pieces(text: str) -> list[str]:
 def translate(
     texts: Sequence[str], engine: str | Engine, source: str, target: str, *, cache: str = ''
 ) -> list[str | Failure]:
-    """Translates texts.
+    """The translation of each text, or a Failure.
 
     Args:
       texts: in one language.
@@ -222,12 +210,72 @@ def translate(
       target: that of the translations.
       cache: folder of the translations that are kept; '' keeps none.
 
-    Returns:
-      The translation of each text, or a Failure.
-
     Raises:
       UserError: the project does not know one of the languages, or they are one; see `Job`.
     """
     engines.check_languages(source, target)
     engine = engines.find(engine) if isinstance(engine, str) else engine
     return list(Job(engine, source, target, cache=cache).run(texts))
+
+
+@dataclasses.dataclass(frozen=True)
+class Template:
+    """An engine whose model or file may be another one for each pair of languages.
+
+    In its name {source} and {target} stand for the codes of the languages. The fields are the
+    arguments of `engines.find`.
+    """
+
+    spec: str
+    version: str = ''
+    timeout: float = 600.0
+    prefix: str = ''
+    batch_size: int = 0
+    decoding: tuple[tuple[str, Setting], ...] = ()
+
+    def name(self, source: str, target: str) -> str:
+        """The engine's name for a pair of languages."""
+        if self.spec.startswith('command:'):
+            return self.spec
+        return self.spec.replace('{source}', source).replace('{target}', target)
+
+    def engine(self, source: str, target: str) -> Engine:
+        """The engine for a pair of languages; a process keeps the last two."""
+        return _engine(dataclasses.replace(self, spec=self.name(source, target)))
+
+    def job(self, source: str, target: str) -> Job:
+        """A job without a folder of kept translations; a process keeps the last two.
+
+        Raises:
+          UserError: the engine is not there, or does not know the languages.
+        """
+        return _job(dataclasses.replace(self, spec=self.name(source, target)), source, target)
+
+
+@functools.lru_cache(maxsize=2)
+def _engine(named: Template) -> Engine:
+    settings = vars(named) | dict(named.decoding)
+    del settings['decoding']
+    return engines.find(**settings)
+
+
+# There and back: the models of other pairs leave the memory.
+@functools.lru_cache(maxsize=2)
+def _job(named: Template, source: str, target: str) -> Job:
+    return Job(_engine(named), source, target)
+
+
+def template_of(args: argparse.Namespace, pairs: Sequence[tuple[str, str]]) -> Template:
+    """The engine that a command line names, for some pairs of languages.
+
+    Raises:
+      UserError: it does not take the settings, or a model that it stands for is not there.
+    """
+    decoding = decoding_flags.given(args)
+    engines.check_settings(args.engine, args.prefix, args.batch_size, decoding)
+    settings = args.engine_version, args.timeout, args.prefix, args.batch_size
+    template = Template(args.engine, *settings, tuple(sorted(decoding.items())))
+    for name in dict.fromkeys(template.name(*pair) for pair in pairs):
+        if engines.is_model(name):
+            config_lib.check_source(name, '--engine')
+    return template

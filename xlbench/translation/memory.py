@@ -27,11 +27,9 @@ _TABLE = (
 
 
 class Memory(contextlib.AbstractContextManager):
-    """The translations of one engine from one language to another.
+    """The translations of one engine from one language to another, by its identity.
 
-    Args:
-      folder: where the file is; it is made if it is missing.
-      identity: of the engine with its languages, see Engine.identity.
+    The folder of the file is made if it is missing.
     """
 
     def __init__(self, folder: str, identity: str):

@@ -13,18 +13,11 @@ from xlbench.translation.engines import Failure
 
 
 class Neural:
-    """A run, a folder in the form of Hugging Face, or a hub name.
+    """A run, a folder in the form of Hugging Face, or a hub name, as xlbench.predict takes it.
 
-    Marian needs no languages; mBART-50 and runs of ours are told them; other models (T5) may need
-    words before each text.
-
-    Args:
-      spec: see the top of xlbench/predict.py.
-      prefix: stands before each text, such as 'translate English to German: '.
-      batch_size: texts that are decoded together.
-      max_input_length: tokens; default: the model's own.
-      mesh: sizes of its axes; default: every device has its own rows.
-      **options: fields of decoding.Options, such as num_beams=5.
+    Marian needs no languages; mBART-50 and runs of ours are told them; other models (T5) may need a
+    prefix before each text, such as 'translate English to German: '. The `options` are fields of
+    decoding.Options, such as num_beams=5.
     """
 
     def __init__(
@@ -48,11 +41,9 @@ class Neural:
 
     @property
     def num_cut(self) -> int:
-        """Counts the texts so far that were cut, because they were longer than the model reads."""
         return self._model.num_cut
 
     def check(self, source: str, target: str) -> None:
-        """Raises UserError for a language that the model does not know."""
         decoding_flags.changed(self._model.options, self._options)
         self._model.mark(*self._languages(source, target))
         trained = self._model.languages.sources.get(target)
@@ -75,7 +66,6 @@ class Neural:
         return f'model {self._model.digest} {source}-{target} told {told!r} {changed}{prefix}'
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str | Failure]:
-        """See Engine.translate; warns of texts that are longer than the model reads."""
         source_lang, target_lang = self._languages(source, target)
         return self._model.generate(
             [self._prefix + text for text in texts],
@@ -85,7 +75,7 @@ class Neural:
         )
 
     def _sources(self, source: str, target: str) -> tuple[str, ...]:
-        """The languages that training may have gone from; one that it did not leave says little."""
+        """The source languages of training that suit these texts."""
         return source, target
 
     def _languages(self, source: str, target: str) -> tuple[str | None, str | None]:
@@ -102,11 +92,9 @@ class Writer(Neural):
     """
 
     def identity(self, source: str, target: str) -> str:
-        """Identifies a chain as a translator, with the part of a text that it reads."""
         return f'{super().identity(source, target)} reads {self._model.max_input_length} tokens'
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str | Failure]:
-        """See the class; the name is that of `Engine.translate`. It warns of texts that it cuts."""
         source_lang, target_lang = self._languages(source, target)
         options = decoding_flags.changed(self._model.options, self._options)
         answers = self._model.generate(

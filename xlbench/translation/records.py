@@ -20,47 +20,33 @@ _MOST_FAILURES = 10_000  # That are written down one by one.
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """A line of a file.
+    """A line of a file."""
 
-    Attributes:
-      place: file and line, for messages.
-      content: of JSONL and JSON the object, otherwise the columns of the line.
-      texts: those to translate.
-    """
-
-    place: str
-    content: dict[str, Any] | list[str]
-    texts: tuple[str, ...]
+    place: str  # File and line, for messages.
+    content: dict[str, Any] | list[str]  # Of JSONL and JSON the object, otherwise the columns.
+    texts: tuple[str, ...]  # Those to translate.
 
 
 @dataclasses.dataclass
 class Failed:
-    """The texts that were not translated.
-
-    Attributes:
-      count: how many.
-      first: (place, text, reason) of the first ones.
-    """
+    """The texts that were not translated."""
 
     count: int = 0
+    # (place, text, reason) of the first ones.
     first: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)
 
     def add(self, place: str, text: str, reason: str) -> None:
-        """One more."""
         self.count += 1
         if len(self.first) < _MOST_FAILURES:
             self.first.append((place, text, reason))
 
 
 class Form:
-    """The form in which lines hold the texts to translate.
+    """The form in which lines hold the texts to translate, one of FORMATS.
 
-    Args:
-      name: one of FORMATS.
-      fields: of JSONL and JSON the names of the fields, each a text or a list of texts; of TSV the
-        numbers of the columns, from 1.
-      keep: of JSONL and JSON the names of the other fields that are written; by default all.
-      lower: whether texts are lower-cased before they are translated.
+    The fields of JSONL and JSON are names, each of a text or a list of texts, and those of TSV the
+    numbers of columns, from 1. `keep` names the other fields of JSONL and JSON that are written; by
+    default all are. With `lower`, texts are lower-cased before they are translated.
 
     Raises:
       UserError: the fields do not suit the form.
@@ -88,7 +74,7 @@ class Form:
             raise UserError(f'--field={",".join(fields)}; for TSV it has column numbers, from 1')
 
     def read(self, path: str) -> Iterator[Record]:
-        """The records of a file, packed or not; UserError for one that is not as it should be."""
+        """The records of a file, packed or not; UserError for a malformed one."""
         if self.name in ('jsonl', 'json'):
             items = readers.json_lines if self.name == 'jsonl' else readers.json_items
             for number, content in readers.good(items(path)):
@@ -142,12 +128,7 @@ class Form:
 
 
 def of_examples(examples: References, inputs: Sequence[str]) -> Iterator[Record]:
-    """The examples of a task as records of `id`, `inputs` and `targets`; inputs are translated.
-
-    Args:
-      examples: with their ids and targets.
-      inputs: of the examples, without marks.
-    """
+    """The examples of a task as records of `id`, `inputs` and `targets`; inputs are translated."""
     rows = zip(examples.ids, inputs, examples.targets, strict=True)
     for number, text, targets in rows:
         content = {'id': number, 'inputs': text, 'targets': targets[0]}
@@ -169,15 +150,9 @@ def translated(
     unit: str = 'text',
     drop: bool = False,
 ) -> Iterator[str]:
-    """The lines of records with their texts translated, in order.
+    """The lines of records with their texts translated, in order; fills `failed`.
 
-    Args:
-      form: of all records.
-      records: to translate.
-      job: what translates.
-      failed: to be filled.
-      unit: what is translated by itself, see `Job.run`.
-      drop: leaves out records of which a text was not translated.
+    With `drop`, records of which a text was not translated are left out; for `unit` see `Job.run`.
     """
     remaining = iter(records)
     while chunk := list(itertools.islice(remaining, job.chunk)):

@@ -23,38 +23,22 @@ _TOKEN = re.compile(r'\w+|[^\w\s]')
 
 
 class Matches(NamedTuple):
-    """Counts of the n-grams of two texts, and of those they have in common.
+    """Counts of the n-grams of two texts, and of those they have in common."""
 
-    Attributes:
-      common: of the original that come back, each at most as often as in either text.
-      original: of the original text.
-      back: of the text that came back.
-    """
-
-    common: int
+    common: int  # Of the original that come back, each at most as often as in either text.
     original: int
     back: int
 
 
 class RoundTrip(NamedTuple):
-    """A text and what became of it.
-
-    Attributes:
-      translation: in the other language.
-      back: the translation translated back; '' if nobody asked for it.
-    """
+    """The translation of a text, and its back-translation."""
 
     translation: str
-    back: str
+    back: str  # '' if nobody asked for it.
 
 
 def matches(original: str, back: str, n: int = 1) -> Matches:
-    """Counts the n-grams of a text and of what came back of it.
-
-    Args:
-      original: the text.
-      back: its back-translation.
-      n: tokens of an n-gram.
+    """Counts the n-grams of a text and of its back-translation.
 
     Example: 'the the the dog', 'the dog the dog dog' -> Matches(common=3, original=4, back=5)
     """
@@ -71,17 +55,10 @@ def overlap(original: str, back: str, n: int = 1) -> float:
 def round_trips(
     there: Job, back: Job | None, texts: Sequence[str], unit: str = 'text'
 ) -> Iterator[RoundTrip | Failure]:
-    """Translates texts and, if asked to, translates them back.
+    """Translates English texts and, unless `back` is None, translates them back, in order.
 
-    Args:
-      there: translates from English.
-      back: translates to English; None translates nothing back.
-      texts: in English.
-      unit: of UNITS: what is translated by itself. Sentences of a translation go back one by one as
-        they came, and a space joins them.
-
-    Yields:
-      For each text, in order, what became of it, or why a piece of it was not translated.
+    The unit, of UNITS, is translated by itself: sentences of a translation go back one by one as
+    they came, and a space joins them. A Failure says why a piece of a text was not translated.
     """
     pieces = [words.english_sentences(text) if unit == 'sentence' else [text] for text in texts]
     forward = list(there.run(piece for of_text in pieces for piece in of_text))

@@ -1,8 +1,9 @@
-"""Engines that are programs of this machine: a line in, a line out."""
+"""Engines that are not ours: programs of this machine, LibreTranslate servers, files."""
 
 import contextlib
 import functools
 import itertools
+import json
 import os
 import re
 import shlex
@@ -11,42 +12,44 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+import urllib.request
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
 
 from xlbench import benchmarks
-from xlbench.system import errors
+from xlbench.data import outputs, readers
+from xlbench.system import errors, web
 from xlbench.system.errors import UserError
-from xlbench.translation import engines
-from xlbench.translation.engines import Failure, Refused
+from xlbench.translation.engines import Failure, Halving, Refused
 
 # Whatever a program may take for the end of a line, and NUL, which ends a text for Apertium.
 _LINE_ENDS = re.compile('[\0\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+')
-_BATCH = 256  # Texts: a program starts anew for each batch, which takes Apertium about a second.
-_MOST_BYTES = 1 << 26  # That a program may write for a batch.
-_LOOK = 0.05  # Seconds between looks at what it has written.
+_MOST_BYTES = 1 << 26  # Of the answer to a batch.
+_LOOK = 0.05  # Seconds between looks at what a program has written.
+KEY = 'XLBENCH_TRANSLATE_KEY'  # The environment variable of a server's API key.
+_PAUSES = (1.0, 4.0, 16.0)  # Seconds before each further try.
+_BUSY = (429, 500, 502, 503, 504)  # Status codes that a further try may change.
 
 
 class Program:
     """A command that reads a text a line and writes a translation a line.
 
-    Args:
-      command: program and arguments, as a shell reads them; {source} and {target} stand for the
-        codes of the languages. No shell runs it.
-      version: part of the identity.
-      timeout: seconds for a batch.
+    It is program and arguments, as a shell reads them, though no shell runs it; {source} and
+    {target} stand for the codes of the languages.
     """
 
-    batch_size = _BATCH
+    batch_size = 256  # It starts anew for each batch, which takes Apertium about a second.
     num_cut = 0
     _end = '\n'  # Stands behind each text, and each translation.
 
     def __init__(self, command: str, *, version: str = '', timeout: float = 600.0):
         self.name = f'command:{command}'
         self._command, self._version = command, version
-        self._halving = engines.Halving(self.name, timeout, self.batch_size)
+        self._halving = Halving(self.name, timeout, self.batch_size)
 
     def check(self, source: str, target: str) -> None:
-        """Raises UserError if there is no such program."""
         words = self._words(source, target)
         if not words:
             raise UserError('the engine command: names no program; write command:PROGRAM ARGUMENTS')
@@ -59,7 +62,6 @@ class Program:
         return f'{shlex.join(self._words(source, target))}{version} {source}-{target}'
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str | Failure]:
-        """See Engine.translate; a batch that breaks the program is halved down to the text."""
         words = self._words(source, target)
         lines = [_LINE_ENDS.sub(' ', text) for text in texts]
         run = functools.partial(self._run, words)
@@ -144,7 +146,6 @@ class Apertium(Program):
         self.name = 'apertium'
 
     def check(self, source: str, target: str) -> None:
-        """Raises UserError if Apertium or this pair is not installed."""
         if not shutil.which('apertium'):
             raise UserError(
                 'Apertium is not installed: apt-get install apertium, and its pairs of languages, '
@@ -189,3 +190,159 @@ def _package_version(mode: str) -> str:
         if version := _output('dpkg-query', '-W', '-f=${Version}', name):
             return f' {version}'
     return ''
+
+
+class _Language(msgspec.Struct):
+    code: str
+    targets: list[str] = []
+
+
+class _Translations(msgspec.Struct):
+    translatedText: list[str]  # As the server calls it.
+
+
+class _Complaint(msgspec.Struct):
+    error: str | dict[str, object] = ''  # OpenAI's is an object with a message.
+
+
+T = TypeVar('T')
+
+
+class LibreTranslate:
+    """A server with LibreTranslate's interface (https://docs.libretranslate.com).
+
+    It does not say its version: that is the user's.
+    """
+
+    batch_size = 64
+    num_cut = 0
+
+    def __init__(self, url: str, *, version: str = '', timeout: float = 600.0):
+        self.name = self._url = url.rstrip('/')
+        self._version, self._timeout = version, timeout
+        self._halving = Halving(self.name, timeout, self.batch_size)
+
+    def check(self, source: str, target: str) -> None:
+        try:
+            known = ask(f'{self._url}/languages', None, list[_Language], self._timeout)
+        except Refused as error:
+            raise UserError(f'{self._url} is not a LibreTranslate server: it {error}') from None
+        targets = {language.code: language.targets for language in known}
+        if source not in targets:
+            raise errors.unknown(f'source language of {self._url}', source, targets)
+        if target not in targets[source]:
+            raise errors.unknown(
+                f'target language of {self._url} from {source}', target, targets[source]
+            )
+
+    def identity(self, source: str, target: str) -> str:
+        """The address, and the version that the user gave."""
+        version = f' version {self._version}' if self._version else ''
+        return f'LibreTranslate {self._url}{version} {source}-{target}'
+
+    def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str | Failure]:
+        def run(texts: Sequence[str], seconds: float) -> list[str]:
+            body = {'q': list(texts), 'source': source, 'target': target, 'format': 'text'}
+            if key := os.environ.get(KEY):
+                body['api_key'] = key
+            answers = ask(f'{self._url}/translate', body, _Translations, seconds).translatedText
+            if len(answers) != len(texts):
+                raise Refused(f'gave {len(answers)} translations for {len(texts)} texts')
+            return answers
+
+        return self._halving.ask(run, texts, self._url)
+
+
+def ask(
+    address: str,
+    body: Mapping[str, object] | None,
+    kind: type[T],
+    seconds: float,
+    *,
+    headers: Mapping[str, str] = {},
+) -> T:
+    """The answer of a server, in JSON; one that is busy or silent is asked again.
+
+    A body is posted as JSON, and an answer must come within the seconds.
+
+    Raises:
+      Refused: the server answers, but not with that.
+      UserError: it does not answer, however often it is asked.
+    """
+    data = None if body is None else json.dumps(body).encode()
+    known = {'Content-Type': 'application/json', 'Accept': 'application/json'}
+    try:
+        request = urllib.request.Request(address, data, known | dict(headers))
+    except ValueError as error:
+        raise UserError(f'{address} is not an address of a server: {error}') from None
+    why = ''
+    for pause in (0.0, *_PAUSES):
+        time.sleep(pause)
+        try:
+            status, content = web.ask(request, seconds, _MOST_BYTES)
+        except OSError as error:
+            why = str(getattr(error, 'reason', '') or error)
+        else:
+            if status in _BUSY:
+                why = f'HTTP {status}{_complaint(content)}'
+                continue
+            if status >= 300:
+                raise Refused(f'answered HTTP {status}{_complaint(content)}')
+            if len(content) > _MOST_BYTES:
+                raise Refused(f'wrote more than {_MOST_BYTES:,} bytes')
+            try:
+                return msgspec.json.decode(content, type=kind)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                raise Refused(f'gave an unexpected answer: {error}') from None
+    raise UserError(
+        f'{address} gave no answer in {1 + len(_PAUSES)} tries: {errors.printable(why)}; start the '
+        'server, then the same command again: what it has answered is kept'
+    )
+
+
+def _complaint(content: bytes) -> str:
+    """The server's words for an error, after a colon."""
+    try:
+        error = msgspec.json.decode(content, type=_Complaint).error
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return ''
+    said = error.get('message') if isinstance(error, dict) else error
+    return f': {errors.printable(str(said))}' if said else ''
+
+
+class Table:
+    """A file of texts and their translations, such as a commercial service gives.
+
+    TSV with two columns, or JSONL with `source` and `translation`, packed (.gz) or not. Of several
+    translations of one text the first is taken.
+    """
+
+    batch_size = 4096
+    num_cut = 0
+
+    def __init__(self, path: str):
+        self.name = f'file:{path}'
+        self._path = path
+
+    @functools.cached_property
+    def _translations(self) -> dict[str, str]:
+        fields = ('source', 'translation')
+        if self._path.removesuffix('.gz').endswith('.jsonl'):
+            records = readers.read_jsonl(self._path, {name: name for name in fields})
+        else:
+            records = readers.read_tsv(self._path, fields)
+        found: dict[str, str] = {}
+        for record in readers.good(records):
+            found.setdefault(record['source'], record['translation'])
+        return found
+
+    def check(self, source: str, target: str) -> None:
+        _ = self._translations
+
+    def identity(self, source: str, target: str) -> str:
+        """The file's SHA-256: its name and place do not matter."""
+        return f'file of SHA-256 {outputs.sha256(self._path)} {source}-{target}'
+
+    def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str | Failure]:
+        missing = Failure(f'{self._path} has no translation of it')
+        return [self._translations.get(text, missing) for text in texts]
