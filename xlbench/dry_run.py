@@ -15,7 +15,7 @@ from xlbench.config import epochs
 from xlbench.data import prepared, tokenizers
 from xlbench.huggingface import hub
 from xlbench.parallel import partitioning
-from xlbench.plan import programs
+from xlbench.plan import study
 from xlbench.system.files import Setting
 from xlbench.system.progress import quantity
 from xlbench.training import checkpoints, memory, messages, objectives
@@ -140,7 +140,7 @@ def size_lines(
         labels = [*labels, *new]
         yield f'{len(labels)} labels in all tasks together: {", ".join(labels)}'
     count = len(labels) or config.model.get('num_labels') or 2
-    job = programs.make_job(config, list(mesh.devices.flat), size, count)
+    job = study.make_job(config, list(mesh.devices.flat), size, count)
     held = job.state_bytes
     rows = _rows(config, data, job)
     width = job.model.config.emb_dim
@@ -163,7 +163,7 @@ def size_lines(
     yield f'{line}; activations not included; see `xlbench plan`'
 
 
-def _rows(config: ConfigDict, data: Data, job: programs.Job) -> Rows | None:
+def _rows(config: ConfigDict, data: Data, job: study.Job) -> Rows | None:
     """The rows of token tables that are trained; None where the data that decides is missing."""
     pairs = (pair for stage in config.stages.values() for pair in config_lib.stage_pairs(stage))
     if not all(pair in data for pair in pairs):

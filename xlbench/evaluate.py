@@ -55,7 +55,7 @@ from xlbench.config import RUN_KEYS, data_root, read_run
 from xlbench.decoding import flags
 from xlbench.evaluators import generation
 from xlbench.inference.reranking import Mmi, Relevance, of_flags
-from xlbench.parallel import cluster, freed_memory, partitioning
+from xlbench.parallel import cluster, partitioning, programs
 from xlbench.parallel.preemption import Interrupted, Interruption
 from xlbench.reporting import screen
 from xlbench.settings.decoding import Options
@@ -71,7 +71,7 @@ def main(argv: Sequence[str]) -> None:
     args = commands.evaluate(argv)
     cluster.join()
     cluster.keep_programs()
-    freed_memory.run_inline()
+    programs.run_inline()
     evaluate(args)
 
 

@@ -100,7 +100,7 @@ from xlbench.inference.labeller import Classifier, Tagger
 from xlbench.inference.loading import load
 from xlbench.inference.reranking import Mmi, Relevance
 from xlbench.inference.retriever import NUM_SUGGESTIONS, Retriever
-from xlbench.parallel import cluster, freed_memory
+from xlbench.parallel import cluster, programs
 from xlbench.system import errors, files, locks
 from xlbench.system.command_line import say
 from xlbench.system.errors import UserError
@@ -130,7 +130,7 @@ def main(argv: Sequence[str]) -> int:
     columns = _columns(args.input, given) if given in answer_lines.TABLES else []
     file = _open_input(args.input)
     cluster.keep_programs()
-    freed_memory.run_inline()
+    programs.run_inline()
     langs = args.source_lang, args.target_lang
     asked = _ask(args, langs if given in ('text', 'conll', 'conllu') else None)
     model = asked.model

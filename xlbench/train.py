@@ -25,7 +25,7 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, dry_run, runs, tracking
 from xlbench.evaluators import baselines
-from xlbench.parallel import cluster, freed_memory, partitioning
+from xlbench.parallel import cluster, partitioning, programs
 from xlbench.parallel.preemption import Interrupted, Interruption
 from xlbench.parallel.watchdog import Watch
 from xlbench.reporting import screen
@@ -43,7 +43,7 @@ def main(argv: Sequence[str]) -> None:
             print(line)
         return
     cluster.keep_programs()
-    freed_memory.run_inline()
+    programs.run_inline()
     train(config, workdir, joined)
 
 

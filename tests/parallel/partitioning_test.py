@@ -163,6 +163,15 @@ def test_lengths_that_the_mesh_does_not_divide():
         assert partitioning.active('sequence') == 4
 
 
+def placed(boxes, mesh):
+    """Shapes with shardings."""
+    return jax.tree.map(
+        lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
+        nn.unbox(boxes),
+        partitioning.param_shardings(boxes, mesh),
+    )
+
+
 def test_what_every_device_holds_whole():
     mesh = partitioning.make_mesh(tensor=4)
     boxes = {
@@ -172,17 +181,13 @@ def test_what_every_device_holds_whole():
         'types': boxed((1023, 513), ('types', 'features')),
         'bigger': boxed((1024, 1024), ('types', None)),
     }
-    shapes = nn.unbox(boxes)
-    lines = partitioning.held_whole(shapes, partitioning.param_shardings(boxes, mesh), mesh)
-    assert lines == [
+    assert partitioning.held_whole(placed(boxes, mesh)) == [
         'bigger/layer/kernel float32[1024,1024], 4.0 MiB: no axis of it is cut along the mesh, '
         'though tensor could',
         'positions/layer/kernel float32[1024,512], 2.0 MiB: only fsdp cuts it, which is 1 in this '
         'mesh',
     ]
-    copies = partitioning.make_mesh(replica=2)
-    placed = partitioning.param_shardings(boxes, copies)
-    assert partitioning.held_whole(shapes, placed, copies) == []
+    assert partitioning.held_whole(placed(boxes, partitioning.make_mesh(replica=2))) == []
 
 
 def test_batch_sizes():

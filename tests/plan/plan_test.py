@@ -20,18 +20,17 @@ from jax.experimental import pallas as pl
 
 from xlbench import config as config_lib, runs
 from xlbench.configs import mrs_retriever, mtg_mbart, mtg_mt5
-from xlbench.parallel import partitioning
+from xlbench.parallel import partitioning, programs
 from xlbench.plan import (
     __main__ as plan,
     devices as devices_lib,
     figures,
     hlo,
-    programs,
     study as study_lib,
 )
 from xlbench.system import logs, machine
 from xlbench.system.errors import UserError
-from xlbench.training import optimizers, products, train_step
+from xlbench.training import optimizers, train_step
 
 PROJECT = pathlib.Path(__file__).parents[2]
 DEVICE = dict(count=8, kind='cpu', peak=None, memory_speed=None, link_speed=None, clock=None)
@@ -148,7 +147,7 @@ def test_products_are_counted_with_their_loops():
         return jax.lax.while_loop(lambda c: c.sum() > 0, lambda c: jax.nn.relu(c) @ w, x)
 
     x, w = jnp.zeros((3, 8)), jnp.zeros((8, 8))
-    assert products.matmul_flops(jax.make_jaxpr(f)(x, w).jaxpr, trips=4) == 14 * 2 * 3 * 8 * 8
+    assert programs.matmul_flops(jax.make_jaxpr(f)(x, w).jaxpr, trips=4) == 14 * 2 * 3 * 8 * 8
 
 
 def test_products_of_a_kernel_are_counted_where_it_does_not_say_its_cost():
@@ -162,7 +161,7 @@ def test_products_of_a_kernel_are_counted_where_it_does_not_say_its_cost():
         product = pl.pallas_call(
             kernel, like, grid=3, in_specs=[rows, whole], out_specs=rows, cost_estimate=cost
         )
-        assert products.matmul_flops(jax.make_jaxpr(product)(x, w).jaxpr) == flops
+        assert programs.matmul_flops(jax.make_jaxpr(product)(x, w).jaxpr) == flops
 
 
 def plan_of(config, **options) -> dict:
@@ -177,7 +176,7 @@ def small_plan(tiny_root) -> dict:
 def test_the_plan_is_of_the_step_that_runs(tiny_root, small_plan):
     config = tiny.tiny_config(tiny_root, mesh__data=4, mesh__fsdp=2)
     devices = devices_lib.devices_of('cpu:8')
-    job = programs.make_job(config, devices, 128, 2)
+    job = study_lib.make_job(config, devices, 128, 2)
     stage = config.stages.stage1
     tx, schedule = optimizers.build(**stage.optimizer, num_steps=stage.num_steps)
     rng = jax.random.key(0)
@@ -354,8 +353,8 @@ def test_a_step_is_compiled_for_gpus_that_are_not_there(tmp_path):
 def test_what_every_device_holds_whole_is_said(tiny_root, small_plan, monkeypatch):
     monkeypatch.setattr(partitioning, 'MIB', 1)
     config = tiny.tiny_config(tiny_root, mesh__data=1, mesh__fsdp=8)
-    job = programs.make_job(config, devices_lib.devices_of('cpu:8'), 128, 2)
-    found = study_lib.held_whole(job)
+    job = study_lib.make_job(config, devices_lib.devices_of('cpu:8'), 128, 2)
+    found = partitioning.held_whole(job.state)
     assert any(line.startswith('params/') for line in found), found
     result = json.loads(logs.as_json(small_plan))
     result['plan']['held_whole'] = found
@@ -368,24 +367,24 @@ def test_what_every_device_holds_whole_is_said(tiny_root, small_plan, monkeypatc
 
 def test_long_texts_are_cut_over_the_devices(tiny_root):
     config = plan.changed(tiny.tiny_config(tiny_root), {'mesh.data': 4, 'mesh.sequence': 2})
-    job = programs.make_job(config, devices_lib.devices_of('cpu:8'), 128, 2)
+    job = study_lib.make_job(config, devices_lib.devices_of('cpu:8'), 128, 2)
     rows, length = config.batches.batch_size, config.batches.lengths.inputs
     tokens = job.batch['encoder_input_tokens']
     assert tokens.sharding.shard_shape(tokens.shape) == (rows // 4, length // 2)
     assert 'sequence 2' in partitioning.describe(job.mesh)
     with pytest.raises(UserError, match=r'sequence=2 does not divide lengths\.inputs=33'):
         odd = plan.changed(config, {'batches.lengths.inputs': 33})
-        programs.make_job(odd, devices_lib.devices_of('cpu:8'), 128, 2)
+        study_lib.make_job(odd, devices_lib.devices_of('cpu:8'), 128, 2)
 
 
 def test_parts_narrower_than_a_tile_are_found(tiny_root):
     config = tiny.tiny_config(tiny_root, mesh__data=2, mesh__fsdp=4)
-    job = programs.make_job(config, devices_lib.devices_of('cpu:8'), 128, 2)
+    job = study_lib.make_job(config, devices_lib.devices_of('cpu:8'), 128, 2)
     assert plan.narrowest(job) == config.model.emb_dim // 4
     notes = list(plan.remarks(job, None))
     assert not any('lanes' in line for line in notes)  # These are CPUs.
     assert 'decoding gathers the parameters that fsdp cuts, once a batch' in notes
-    alone = programs.make_job(tiny.tiny_config(tiny_root), devices_lib.devices_of('cpu:8'), 128, 2)
+    alone = study_lib.make_job(tiny.tiny_config(tiny_root), devices_lib.devices_of('cpu:8'), 128, 2)
     assert plan.narrowest(alone) == plan.LANES
 
 

@@ -10,7 +10,7 @@ import pytest
 import tiny
 
 from xlbench.data import features
-from xlbench.parallel import freed_memory, partitioning
+from xlbench.parallel import partitioning, programs
 from xlbench.system import machine
 from xlbench.system.errors import UserError
 from xlbench.training import memory, optimizers, train_step
@@ -67,7 +67,7 @@ def make(trainable=('.*',), first_step=0, skip=False, accumulate=1, **options):
     mask = optimizers.trainable_mask(shapes, trainable)
     params = train_step.init_params(model, objective, mesh, jax.random.key(0))
     tx, schedule = optimizers.build('sgd', learning_rate=0.1, warmup_steps=4, num_steps=8)
-    tx = train_step.skip_nonfinite(tx) if skip else tx
+    tx = optimizers.skip_nonfinite(tx) if skip else tx
     state = train_step.init_state(tx, params, mask, first_step)
     step = train_step.make_train_step(
         model, objective, tx, schedule, mask, first_step=first_step, accumulate=accumulate
@@ -150,7 +150,7 @@ def test_the_shapes_of_a_state_without_one():
     tx, _ = optimizers.build('sgd', learning_rate=0.1, warmup_steps=4, num_steps=8)
     shapes, shardings = train_step.params_like(Linear(), objective, mesh)
     mask = optimizers.trainable_mask(shapes)
-    like = train_step.state_like(train_step.skip_nonfinite(tx), shapes, shardings, mask)
+    like = train_step.state_like(optimizers.skip_nonfinite(tx), shapes, shardings, mask)
     jax.tree.map(
         lambda a, b: np.testing.assert_equal(
             (a.shape, a.dtype, a.sharding), (b.shape, b.dtype, b.sharding)
@@ -292,9 +292,9 @@ def test_memory_is_kept_by_inline_steps_with_room_for_what_they_free_twice(monke
     monkeypatch.setattr(machine, 'keep_freed_memory', lambda: True)
     monkeypatch.setattr(machine, 'memory', lambda: 50)
     mesh = partitioning.make_mesh(devices=jax.devices()[:1])
-    monkeypatch.setattr(freed_memory, 'inline', False)
+    monkeypatch.setattr(programs, 'inline', False)
     assert not memory.keep_freed(Stats, mesh)
-    monkeypatch.setattr(freed_memory, 'inline', True)
+    monkeypatch.setattr(programs, 'inline', True)
     assert memory.keep_freed(Stats, mesh)
     assert not memory.keep_freed(None, mesh)
     monkeypatch.setattr(machine, 'memory', lambda: 49)

@@ -18,7 +18,7 @@ from nightly import nightly
 from xlbench import train
 from xlbench.reporting import screen
 from xlbench.system import errors, sessions
-from xlbench.training import checkpoints, loop, stage_steps
+from xlbench.training import checkpoints, loop
 
 PROJECT = pathlib.Path(__file__).parents[2]
 NUM_STEPS = 13  # 7 of stage 1, then 6 of stage 2.
@@ -183,9 +183,9 @@ def test_a_run_of_an_earlier_version_goes_on(tiny_root, tmp_path, monkeypatch):
     progress = json.loads(path.read_text())
     assert progress.pop('chosen') == {'stage1': 7}
     path.write_text(json.dumps(progress | {'best': {'step': 7, 'score': 0.001}}))
-    made = stage_steps._step.cache_info().misses
+    made = loop._step_function.cache_info().misses
     train.train(config, str(workdir))
-    assert stage_steps._step.cache_info().misses == made  # A second run is not traced again.
+    assert loop._step_function.cache_info().misses == made  # A second run is not traced again.
     log = (workdir / 'log.txt').read_text()
     assert 'the best checkpoint so far, step 7, is of stage stage1: an earlier version' in log
     assert (workdir / 'DONE').read_text() == '13\n' and '13 (stage2)' in log

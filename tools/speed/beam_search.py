@@ -42,7 +42,7 @@ def xlbench_step(args: argparse.Namespace):
     import jax.numpy as jnp
 
     from xlbench import decoding, models
-    from xlbench.parallel import freed_memory, partitioning
+    from xlbench.parallel import partitioning, programs
 
     types = contest.start(args.dtype)
     mesh = partitioning.make_mesh(devices=jax.devices()[:1])
@@ -67,7 +67,7 @@ def xlbench_step(args: argparse.Namespace):
     copies = decoding.copies(model, params, options, mesh)
 
     def step():
-        freed_memory.keep_by_peak(mesh)
+        programs.keep_freed_by_peak(mesh)
         found = decode(params, batch, copies=copies(args.batch_size))
         tokens = jax.device_get(found.tokens)
         assert tokens.shape == (args.batch_size, 1, args.targets), tokens.shape

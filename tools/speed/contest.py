@@ -196,9 +196,9 @@ def start(dtype: str) -> dict[str, str]:
     """
     import jax
 
-    from xlbench.parallel import freed_memory
+    from xlbench.parallel import programs
 
-    freed_memory.run_inline()
+    programs.run_inline()
     return {'matmul_dtype' if jax.default_backend() == 'cpu' else 'dtype': dtype}
 
 
@@ -255,8 +255,8 @@ def shares_of_peak(parts: tuple[Any, Any, Mapping], gpu: str, seconds: Mapping) 
     os.environ['JAX_PLATFORMS'] = 'cpu'  # Nothing is run, and the sides had the GPU.
     import jax
 
-    from xlbench.parallel import partitioning
-    from xlbench.training import products, train_step
+    from xlbench.parallel import chips, partitioning, programs
+    from xlbench.training import train_step
 
     model, objective, batch = parts
     mesh = partitioning.make_mesh(devices=jax.devices()[:1])
@@ -264,9 +264,9 @@ def shares_of_peak(parts: tuple[Any, Any, Mapping], gpu: str, seconds: Mapping) 
     traced = jax.make_jaxpr(lambda *args: objective.loss(model, *args))(
         params, batch, jax.random.key(0)
     )
-    flops, peak = 3 * products.matmul_flops(traced.jaxpr), partitioning.peak_flops(mesh, gpu)
-    if not peak:
+    if not (chip := chips.find(gpu)):
         return ''
+    flops, peak = 3 * programs.matmul_flops(traced.jaxpr), chip.peak
     shares = (
         f'{side} {flops / statistics.median(times) / peak:.0%}'
         for side, times in seconds.items()

@@ -101,11 +101,11 @@ def xlbench_step(args: argparse.Namespace):
     from xlbench import models
     from xlbench.evaluators.generation import GenerationEvaluator
     from xlbench.huggingface import checkpoint
-    from xlbench.parallel import cluster, freed_memory, partitioning
+    from xlbench.parallel import cluster, partitioning, programs
     from xlbench.training import objectives
 
     cluster.keep_programs()
-    freed_memory.run_inline()
+    programs.run_inline()
     source = checkpoint.open(args.folder + '/model')
     size = dict(num_encoder_layers=args.layers, num_decoder_layers=args.layers)
     model = models.build('mt5', 'small', vocab_size=args.vocab_size, **size)

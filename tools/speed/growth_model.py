@@ -38,7 +38,7 @@ from ml_collections import ConfigDict
 
 from xlbench.configs import mtg_mt5
 from xlbench.data import features
-from xlbench.plan import devices as devices_lib, programs, study
+from xlbench.plan import devices as devices_lib, study
 
 MIB = 1 << 20
 WARM_UPS = 8  # Steps; the first ones compile, and find where their memory lies.
@@ -81,10 +81,10 @@ class Work:
         c.mesh.update(data=1, fsdp=self.devices)
         return c
 
-    def job(self) -> programs.Job:
+    def job(self) -> study.Job:
         """Its programs, as shapes."""
         devices = jax.devices()[: self.devices]
-        return programs.make_job(self.config(), devices, self.vocab_size, 2)
+        return study.make_job(self.config(), devices, self.vocab_size, 2)
 
 
 # {axis: (field of Work, its sizes)}
@@ -104,7 +104,7 @@ AXES: dict[str, tuple[str, list[Work]]] = {
 BUCKETS = (1, 10, 40, 100, 400)
 
 
-def full_batch(job: programs.Job) -> dict[str, np.ndarray]:
+def full_batch(job: study.Job) -> dict[str, np.ndarray]:
     """A batch without padding."""
     lengths = dict(job.config.batches.lengths)
     rng = np.random.default_rng(0)
@@ -183,7 +183,7 @@ def of_devices() -> Iterator[interleaved.Value]:
     for work in works:
         job = work.job()
         device = devices_lib.describe(list(job.mesh.devices.flat), f'cpu:{work.devices}', None)
-        program = study.study('the train step', *programs.train_program(job), job, device)
+        program = study.study('the train step', *study.train_program(job), job, device)
         costs = {
             'GFLOP': program['compiler_flops'] / 1e9,
             'MiB held': program['memory']['needed'] / MIB,

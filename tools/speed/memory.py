@@ -65,7 +65,7 @@ def train(case: str, args: argparse.Namespace) -> None:
     import numpy as np
 
     from xlbench import commands, runs
-    from xlbench.plan import programs
+    from xlbench.plan import study
     from xlbench.training import objectives
 
     contest.start('float32')
@@ -73,7 +73,7 @@ def train(case: str, args: argparse.Namespace) -> None:
     runs.check_config(config)
     model = runs.build_model(dict(config.model), config.model.vocab_size)
     objective = objectives.build(**config.objective)
-    job = programs.make_job(config, jax.devices()[:1], config.model.vocab_size, 2)
+    job = study.make_job(config, jax.devices()[:1], config.model.vocab_size, 2)
     rng = np.random.default_rng(0)
     batch = {}
     for name, like in job.batch.items():

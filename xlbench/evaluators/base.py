@@ -24,7 +24,7 @@ from xlbench.data.batches import Batch, EvalBatches
 from xlbench.data.prepared import Prepared
 from xlbench.metrics import contract, distinct, tagging
 from xlbench.metrics.contract import Spec
-from xlbench.parallel import freed_memory, partitioning
+from xlbench.parallel import partitioning, programs
 from xlbench.reporting import results
 from xlbench.settings.ranges import Block, Meta
 from xlbench.system import errors
@@ -56,17 +56,11 @@ class Options(Block):
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """A prepared task with what evaluating it needs.
-
-    Attributes:
-      prepared: its examples.
-      batches: of them, this process's rows.
-      metrics: of its manifest.
-    """
+    """A prepared task with what evaluating it needs."""
 
     prepared: Prepared
-    batches: EvalBatches
-    metrics: metrics.Suite
+    batches: EvalBatches  # This process's rows.
+    metrics: metrics.Suite  # Of its manifest.
 
 
 TaskT = TypeVar('TaskT', bound=Task)
@@ -78,7 +72,7 @@ Lines = Sequence[Mapping[str, Json]]  # Those of predictions.jsonl.
 
 
 class Evaluator(Generic[TaskT, Shared, Rows]):
-    """An evaluator says how a task is scored; the order of things is the same for all of them.
+    """Says how a task is scored; the order of things is the same for all evaluators.
 
     The constructor is called with (prepared, model, objective, mesh, tokenizer), the tasks of one
     split first, and with what its block of config.evals holds: batch_size, lengths and options of
@@ -110,7 +104,7 @@ class Evaluator(Generic[TaskT, Shared, Rows]):
         return notes
 
     def examples(self, name: str) -> Sequence[int]:
-        """The numbers of the examples that are scored of a task: what others must be scored on."""
+        """The numbers of the examples of a task that are scored, as others are to be."""
         (task,) = (task for task in self.tasks if task.prepared.name == name)
         return self.numbers(task)
 
@@ -124,22 +118,14 @@ class Evaluator(Generic[TaskT, Shared, Rows]):
         return cast('Shared', params)  # What they are where nothing else is computed.
 
     def rows(self, task: TaskT, shared: Shared, check: Check) -> Rows:
-        """Asks the model about the examples of a task.
+        """Asks the model about the examples of a task, with what `begin` has returned.
 
-        Args:
-          task: one of `tasks`.
-          shared: what `begin` has returned.
-          check: to be called after every batch.
+        `check` is to be called after every batch.
         """
         raise NotImplementedError
 
     def summarise(self, task: TaskT, rows: Rows) -> tuple[Result, Lines]:
-        """Returns the content of metrics.json, with 'scores', and the lines of predictions.jsonl.
-
-        Args:
-          task: one of `tasks`.
-          rows: what `rows` has returned.
-        """
+        """The content of metrics.json, with 'scores', and the lines of predictions.jsonl."""
         raise NotImplementedError
 
     def run(
@@ -154,15 +140,10 @@ class Evaluator(Generic[TaskT, Shared, Rows]):
     ) -> dict[str, dict[str, float]]:
         """The scores of each task, and under 'mean' their averages; process 0 writes the files.
 
-        Args:
-          params: of the model.
-          step: that they are of.
-          workdir: where the files go.
-          stage: of the run.
-          split: what the results are filed under; default: the split that is scored.
-          check: called after every batch, equally often in every process; what it raises ends the
-            evaluation. Files of tasks that were complete stay.
-          scoring: entered while a task's predictions are scored, which may take long.
+        They are filed under `split`, by default the one that is scored. `check` is called after
+        every batch, equally often in every process; what it raises ends the evaluation, and files
+        of tasks that were complete stay. `scoring` is entered while predictions are scored, which
+        may take long.
         """
         scores, samples, collapsed = {}, {}, []
         for task, shared, shared_seconds in self._in_turn(params, check):
@@ -214,17 +195,12 @@ class Evaluator(Generic[TaskT, Shared, Rows]):
         return given
 
     def has_texts(self, task: TaskT) -> bool:
-        """Returns whether a task has predictions for its metrics."""
+        """True if the task has predictions for its metrics."""
         del task
         return True
 
     def headline(self, scores: Mapping[str, Mapping[str, float]], task: str) -> float:
-        """The score that stands for a task, see pipeline.headline; of 'mean' their average.
-
-        Args:
-          scores: what `run` has returned.
-          task: one of them, or 'mean'.
-        """
+        """The score that stands for a task, see pipeline.headline; of 'mean' their average."""
         named = {t.prepared.name: t.prepared.manifest.get('headline') for t in self.tasks}
         values = []
         for name in named if task == 'mean' else [task]:
@@ -245,13 +221,8 @@ def tasks_of(
 ) -> list[Task]:
     """Prepared tasks with their batches and metrics, for an evaluator whose rows are examples.
 
-    Args:
-      prepared: the tasks, of one split.
-      view: which features the batches have, see data.features.VIEWS.
-      mesh: whose processes share the rows.
-      options: sizes of the batches, and how many examples there are.
-      further: the metrics of a task beside those of its manifest.
-      fits_targets: whether batches of short targets are narrower.
+    `further` gives the metrics of a task beside those of its manifest. With `fits_targets` batches
+    of short targets are narrower.
     """
     partitioning.check_batch_size(options.batch_size, mesh)
     share, shares = partitioning.row_share(mesh)
@@ -283,18 +254,11 @@ def score_examples(
     check: Check,
     more: Callable[[Batch], Batch] = lambda batch: {},
 ) -> dict[str, np.ndarray]:
-    """Runs `predict` on all batches of a task.
+    """Runs `predict` on all batches of a task, with the features that `more` adds to them.
 
-    Args:
-      task: whose examples are scored.
-      predict: from a batch on the devices to arrays [rows, ...].
-      mesh: where it runs.
-      check: called after every batch.
-      more: features that are added to those of a batch.
-
-    Returns:
-      Arrays [examples, ...] in the order of the examples, without padding, on every process;
-      'index' among them.
+    `predict` makes arrays [rows, ...] of a batch on the devices. The result has arrays
+    [examples, ...] in the order of the examples, without padding, on every process; 'index' among
+    them.
     """
 
     def begin(local: Batch) -> dict[str, jax.Array]:
@@ -305,7 +269,7 @@ def score_examples(
     with partitioning.activate(mesh):
         for _, result in in_flight(task.batches, begin, BATCHES_AHEAD):
             results.append(jax.block_until_ready(result))
-            freed_memory.keep_by_peak(mesh)
+            programs.keep_freed_by_peak(mesh)
             check()
     rows = {key: np.concatenate([_fetch(r[key]) for r in results]) for key in results[0]}
     real = rows['index'] >= 0
@@ -379,15 +343,7 @@ def line(
     scores: Mapping[str, float],
     **more: Json,
 ) -> dict[str, Json]:
-    """A line of predictions.jsonl.
-
-    Args:
-      number: of the example.
-      record: of the example.
-      prediction: of the model.
-      scores: of the example.
-      **more: what else there is to say.
-    """
+    """A line of predictions.jsonl of an example."""
     return {
         'id': number,
         'input': record['inputs_pretokenized'],
@@ -421,10 +377,7 @@ def write_result(
     predictions: Lines,
     split: str = '',
 ) -> None:
-    """Writes metrics.json, and predictions.jsonl if there are any.
-
-    `split` is what the result is filed under, by default the split that was scored.
-    """
+    """Writes metrics.json, and predictions.jsonl if there are any."""
     facts = {
         **result,
         'headline': prepared.manifest.get('headline') or '',

@@ -21,14 +21,10 @@ def score(
     train_task: Prepared | None,
     examples: Sequence[int] | None = None,
 ) -> None:
-    """Writes <workdir>/eval/baselines/<name>/<split>/<task>/metrics.json.
+    """Writes <workdir>/eval/baselines/<name>/<split>/<task>/metrics.json of each name.
 
-    Args:
-      workdir: of the run that the baselines are compared with.
-      names: of xlbench/data/baselines.py.
-      task: the examples to predict.
-      train_task: the examples to learn from; may be None if no name needs any.
-      examples: the numbers of those to predict, the model's own; all of them by default.
+    They learn from `train_task`, if they learn at all, and predict the examples of `task` with the
+    numbers `examples`, the model's own; by default all.
     """
     records = task.read(range(len(task)) if examples is None else examples)
     pairs = _pairs(task, records)
@@ -57,10 +53,7 @@ def score(
 
 
 def _judge(suite: metrics.Suite, task: Prepared) -> Callable[[str], float]:
-    """Makes the function that scores one text as the answer to all training examples.
-
-    The score is the task's main one, on at most `_JUDGING` training examples.
-    """
+    """Makes the function that scores one text as the answer to at most `_JUDGING` examples."""
     numbers = range(0, len(task), -(-len(task) // _JUDGING))
     records, process = task.read(numbers), postprocess.Postprocess(task)
 

@@ -1,9 +1,8 @@
-"""The candidates of an example with the rank of its own reply, and what a retriever suggests."""
+"""The candidates of an example, and the rank of its own reply among them."""
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -21,17 +20,11 @@ _CHUNK = 256
 
 @dataclasses.dataclass(frozen=True)
 class RetrievalTask(base.Task):
-    """A prepared task with what evaluating it needs, read when it is first scored.
+    """A prepared task with what evaluating it needs, read when it is first scored."""
 
-    Attributes:
-      responses: the preparation of its response set, if there is one.
-      num_candidates: of an example, its own reply included.
-      official_lengths: longer examples are left out, and of the others the last incomplete batch;
-        None scores all.
-    """
-
-    responses: Prepared | None
-    num_candidates: int
+    responses: Prepared | None  # The preparation of its response set, if there is one.
+    num_candidates: int  # Of an example, its own reply included.
+    # Longer examples are left out, and of the others the last incomplete batch; None scores all.
     official_lengths: Mapping[str, int] | None
 
     def __post_init__(self):
@@ -61,6 +54,11 @@ class RetrievalTask(base.Task):
     def records(self) -> list[dict[str, Json]]:
         """[n], of the examples that are scored."""
         return self.prepared.read(self.numbers)
+
+    @property
+    def targets(self) -> list[str]:
+        """[n], their own replies."""
+        return [record['targets_pretokenized'] for record in self.records]
 
     @functools.cached_property
     def _drawn_from(self) -> dict[str, np.ndarray]:
@@ -132,72 +130,3 @@ def rank(
         losses.append(largest + np.log(total) - gold[:, 0])
         best.append(np.take_along_axis(pools, scores.argmax(axis=1)[:, None], axis=1)[:, 0])
     return tuple(map(np.concatenate, (losses, ranks, best)))
-
-
-class Suggested(NamedTuple):
-    """Suggestions for n messages at one weight of log-likelihoods.
-
-    Attributes:
-      lm_weight: the weight.
-      responses: the index of the responses with it.
-      ids: of each message, best first: response ids.
-      suggestions: likewise, as predictions.jsonl has them.
-      scores: of the task's metrics.
-      per_example: likewise, of each message.
-    """
-
-    lm_weight: float
-    responses: exact_search.Index
-    ids: list[list[int]]
-    suggestions: list[list[dict[str, Json]]]
-    scores: Mapping[str, float]
-    per_example: Sequence[Mapping[str, float]]
-
-
-class Rows:
-    """The scores and suggestions of a task's examples, from what `rank` has found.
-
-    Attributes:
-      scores: of the task.
-      targets: [n], texts.
-      suggestions: of each example, best first; None without a response set.
-    """
-
-    def __init__(
-        self, task: RetrievalTask, loss: np.ndarray, rank: np.ndarray, best: np.ndarray
-    ):
-        self.scores: dict[str, float] = {
-            'loss': float(loss.mean()),
-            'mrr': 100 * float((1 / rank).mean()),
-            'p_at_1': 100 * float((rank == 1).mean()),
-            'recall_10': 100 * float((rank <= 10).mean()),
-        }
-        self.targets = [record['targets_pretokenized'] for record in task.records]
-        self.suggestions: list[list[dict[str, Json]]] | None = None
-        texts = list(task.replies)
-        self._task, self._best = task, [texts[i] for i in best]
-        self._per_example: list[dict[str, float]] = [{} for _ in self.targets]
-        everyone = np.arange(len(rank))
-        self.note('loss', loss, everyone)
-        self.note('rank', rank, everyone)
-
-    def add(self, per_example: Sequence[Mapping[str, float]]) -> None:
-        """Scores of each example."""
-        for noted, values in zip(self._per_example, per_example, strict=True):
-            noted.update(values)
-
-    def note(self, name: str, values: np.ndarray, places: np.ndarray) -> None:
-        """A score of the examples at these places."""
-        for place, value in zip(places.tolist(), values.tolist(), strict=True):
-            self._per_example[place][name] = value
-
-    def written(self) -> list[dict[str, Json]]:
-        """The lines of predictions.jsonl. Without suggestions the best candidate is predicted."""
-        lines = []
-        for i, number in enumerate(self._task.numbers.tolist()):
-            suggestions = None if self.suggestions is None else self.suggestions[i]
-            more = {'suggestions': suggestions} if suggestions else {}
-            prediction = suggestions[0]['text'] if suggestions else self._best[i]
-            record, scores = self._task.records[i], self._per_example[i]
-            lines.append(base.line(number, record, prediction, scores, **more))
-        return lines

@@ -39,19 +39,12 @@ class Example(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Prediction:
-    """One answer that a model wrote.
+    """One answer that a model wrote."""
 
-    Attributes:
-      text: without special tokens.
-      score: what answers are ranked by; of beams with the length penalty.
-      log_probability: of its tokens under the model, nats.
-      num_tokens: of the answer, the end included.
-    """
-
-    text: str
-    score: float
-    log_probability: float
-    num_tokens: int
+    text: str  # Without special tokens.
+    score: float  # By which answers are ranked; of beams with the length penalty.
+    log_probability: float  # Of its tokens under the model, nats.
+    num_tokens: int  # The end included.
 
 
 class Ranker(Protocol):
@@ -59,7 +52,7 @@ class Ranker(Protocol):
 
     @property
     def facts(self) -> Mapping[str, Json]:
-        """Returns what metrics.json says of it, beside the options of decoding."""
+        """The entries of metrics.json beside the options of decoding."""
 
     def scores(self, examples: Sequence[Example], answers: Sequence[Prediction]) -> np.ndarray:
         """The new scores [n] of n answers, each to the example at its place."""
@@ -86,19 +79,13 @@ class Options(base.Options):
             suite_lib.check_name(name)
 
     def further_metrics(self, task: Prepared) -> list[Spec]:
-        """Returns `metrics` in the task's language; none where no texts are written."""
+        """`metrics` in the task's language; none where no texts are written."""
         names = self.metrics if self.decode else ()
         return [suite_lib.named(name, task.manifest['target_lang']) for name in names]
 
 
 class Weights(NamedTuple):
-    """Parameters with what decoding makes of them once.
-
-    Attributes:
-      params: of the model.
-      layout: of their kernels, which decoding reads.
-      copies: of kernels, made once.
-    """
+    """Parameters with what decoding makes of them once."""
 
     params: Params
     layout: decoding_lib.Layout
@@ -108,13 +95,7 @@ class Weights(NamedTuple):
 class GenerationEvaluator(base.Evaluator[base.Task, Weights, Rows]):
     """Scores a model that writes texts on prepared tasks; every example exactly once.
 
-    Args:
-      prepared: the tasks, of one split.
-      model: a Linen module with the methods of models.generator.Generator.
-      objective: gives the loss of each row.
-      mesh: where it runs.
-      tokenizer: turns predicted ids into text.
-      **block: see `Options`.
+    The model has the methods of models.generator.Generator.
 
     Attributes:
       ranker: ranks the texts of each example anew before they are scored, if there is one.
@@ -158,17 +139,14 @@ class GenerationEvaluator(base.Evaluator[base.Task, Weights, Rows]):
         )
 
     def has_texts(self, task: base.Task) -> bool:
-        """Returns whether the task is decoded."""
         return self._decode
 
     def begin(self, params: Params, check: base.Check) -> Weights:
-        """Copies the kernels that decoding reads in another order."""
         del check
         copies = decoding_lib.copies(self._model, params, self._options, self._mesh)
         return Weights(params, decoding_lib.layout_of(self._model, params), copies)
 
     def rows(self, task: base.Task, shared: Weights, check: base.Check) -> Rows:
-        """The losses of each example and, where it is decoded, the tokens of its texts."""
         first = self._tokenizer.forced_first(task.prepared.manifest['target_lang'])
 
         def forced(batch: Batch) -> Batch:
@@ -203,7 +181,6 @@ class GenerationEvaluator(base.Evaluator[base.Task, Weights, Rows]):
         }
 
     def summarise(self, task: base.Task, rows: Rows) -> tuple[base.Result, base.Lines]:
-        """Scores of the losses and of the texts; a line an example."""
         nats = float(rows['loss'].sum()) / max(float(rows['weight'].sum()), 1.0)
         scores = {'loss': nats, 'perplexity': math.exp(min(nats, 700.0))}
         facts: dict[str, Json] = {'signatures': {}, 'metrics': []}
@@ -281,7 +258,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Weights, Rows]):
         return [texts[i : i + count] for i in range(0, len(texts), count)]
 
     def _n_best(self, rows: Rows, i: int, texts: Sequence[str]) -> dict[str, Json]:
-        """Returns the entry `n_best` of predictions.jsonl, where an example has several texts."""
+        """The entry `n_best` of predictions.jsonl, where an example has several texts."""
         if len(texts) == 1:
             return {}
         values = (rows[name][i].tolist() for name in ('scores', 'log_probabilities'))
@@ -324,12 +301,12 @@ def decode_batch(
 def options(
     lengths: Mapping[str, int], decoding: Mapping[str, Json] | None
 ) -> decoding_lib.Options:
-    """Returns the decoding options of an evaluation with this block of its config."""
+    """The decoding options of an evaluation with this block of its config."""
     return make(decoding or {}, lengths['targets'])
 
 
 def describe(options: decoding_lib.Options) -> dict[str, Json]:
-    """Returns the options to write down: method, length, and those that differ from a default."""
+    """The options to write down: method, length, and those that differ from a default."""
     default = decoding_lib.Options()
     return {
         name: value

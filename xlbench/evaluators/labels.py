@@ -30,16 +30,7 @@ _SCORES = ('loss',)  # The evaluation's own, of the task and of each example.
 
 
 class LabelsEvaluator(base.Evaluator[base.Task, Params, Rows]):
-    """Scores a classifier or a tagger on prepared tasks; every example exactly once.
-
-    Args:
-      prepared: the tasks, of one split.
-      model: a Linen module that gives logits of labels.
-      objective: gives the loss and the labels of each row, and says which view the data has.
-      mesh: where it runs.
-      tokenizer: not needed: what is prepared has texts and ids.
-      **block: see `Options`.
-    """
+    """Scores a classifier or a tagger on prepared tasks; every example exactly once."""
 
     views: ClassVar[tuple[str, ...]] = ('classification', 'tagging')
 
@@ -63,13 +54,11 @@ class LabelsEvaluator(base.Evaluator[base.Task, Params, Rows]):
         self._predict = programs.shared(_predict, objective, model, self._limit)
 
     def rows(self, task: base.Task, shared: Params, check: base.Check) -> Rows:
-        """The loss and the likeliest labels of each example."""
         return base.score_examples(
             task, lambda batch: self._predict(shared, batch), self._mesh, check
         )
 
     def summarise(self, task: base.Task, rows: Rows) -> tuple[base.Result, base.Lines]:
-        """Scores of the losses and of the labels; a line an example."""
         prepared = task.prepared
         records = prepared.read(range(len(rows['index'])))
         targets = [record['targets_pretokenized'] for record in records]

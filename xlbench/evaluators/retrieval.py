@@ -13,8 +13,8 @@ predictions.jsonl has `suggestions`, too.
 
 import dataclasses
 import functools
-from collections.abc import Sequence
-from typing import Annotated, ClassVar, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import flax.linen as nn
 import numpy as np
@@ -26,7 +26,7 @@ from xlbench.data import features
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
 from xlbench.evaluators import base
-from xlbench.evaluators.candidates import RetrievalTask, Rows, Suggested, rank
+from xlbench.evaluators.candidates import RetrievalTask, rank
 from xlbench.metrics import ranking
 from xlbench.metrics.contract import Spec
 from xlbench.retrieval import exact_search
@@ -96,7 +96,6 @@ class Options(base.Options):
             )
 
     def further_metrics(self, task: Prepared) -> list[Spec]:
-        """The official score of validation, where it is asked for."""
         del task
         return [metrics.to_spec(metrics.MrsValidationRouge())] if self.validation_rouge else []
 
@@ -113,14 +112,7 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
     set (set_mrr, ...) have the same rule. mrr_code and its like are of the suggestions, where of
     equal scores the response with the lower number comes first, as in microsoft/MRS.
 
-    Args:
-      prepared: the tasks, of one split.
-      model: a dual encoder.
-      objective: has the `scale` of the scores.
-      mesh: where it runs.
-      tokenizer: not needed: what is prepared has texts and ids.
-      responses: for each task the preparation whose replies are its response set; None: no set.
-      **block: see `Options`.
+    `responses` are for each task the preparation whose replies are its response set; None: no set.
     """
 
     views: ClassVar[tuple[str, ...]] = ('retrieval',)
@@ -171,19 +163,18 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
 
     @functools.cached_property
     def _sets(self) -> dict[str, ResponseSet]:
-        """The response sets by folder: what several tasks share stands here once."""
+        """The response sets by folder; several tasks may share one."""
         prepared = {task.responses.folder: task.responses for task in self.tasks if task.responses}
         return {folder: ResponseSet.of_prepared(task) for folder, task in prepared.items()}
 
     def _chooser(self, folder: str, lang: str | None) -> Choose:
-        """Returns the chooser of a set; it is kept, because it may split all texts into words."""
+        """The chooser of a set; it is kept, because it may split all texts into words."""
         key = folder, lang
         if key not in self._choosers:
             self._choosers[key] = chooser(self._sets[folder], lang, self._options.consensus)
         return self._choosers[key]
 
     def score_names(self, task: str) -> set[str]:
-        """Names the scores of metrics, and of ranks among candidates and in the response set."""
         given = super().score_names(task)
         if given and self._sets:
             given |= ranking.textbook([1], [0]).keys()
@@ -191,40 +182,58 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
         return given
 
     def has_texts(self, task: RetrievalTask) -> bool:
-        """Returns whether the task has a response set."""
         return task.responses is not None
 
     def numbers(self, task: RetrievalTask) -> Sequence[int]:
-        """The numbers of the examples that are scored."""
         return task.numbers.tolist()
 
     def rows(self, task: RetrievalTask, shared: '_Vectors', check: base.Check) -> '_Vectors':
-        """The vectors of all tasks, which `begin` has made."""
         check()
         return shared
 
-    def summarise(self, task: RetrievalTask, shared: '_Vectors') -> tuple[base.Result, base.Lines]:
-        """Ranks among the candidates and in the response set, and scores of suggestions."""
-        name = task.prepared.name
-        rows = Rows(task, *rank(task, shared.messages[name], shared.replies[name]))
-        facts: dict[str, Json] = {'signatures': {}, 'decoding': {}}
+    def summarise(self, task: RetrievalTask, rows: '_Vectors') -> tuple[base.Result, base.Lines]:
+        name, records = task.prepared.name, task.records
+        loss, ranks, best = rank(task, rows.messages[name], rows.replies[name])
+        scores = {
+            'loss': float(loss.mean()),
+            'mrr': 100 * float((1 / ranks).mean()),
+            'p_at_1': 100 * float((ranks == 1).mean()),
+            'recall_10': 100 * float((ranks <= 10).mean()),
+        }
+        facts: dict[str, Any] = {'signatures': {}, 'decoding': {}}
+        own = zip(loss.tolist(), ranks.tolist(), strict=True)
+        per_example: list[dict[str, float]] = [{'loss': nats, 'rank': at} for nats, at in own]
+        texts = list(task.replies)  # Without suggestions the best candidate is predicted.
+        predicted: list[dict[str, Any]] = [{'prediction': texts[place]} for place in best]
         if task.responses:
-            facts = self._suggest(task, task.responses, shared, rows)
+            chosen, facts = self._suggest(task, task.responses, rows)
+            of_set, set_ranks = self._ranks_in_set(task, task.responses.folder, rows, chosen)
+            facts['responses']['gold_inside'] = len(set_ranks)
+            scores = {**chosen.scores, **scores, **of_set}  # Metrics first, see Result.main_score.
+            rows_of_set = zip(chosen.per_example, chosen.suggestions, strict=True)
+            for i, (values, found) in enumerate(rows_of_set):
+                per_example[i] |= values
+                if i in set_ranks:
+                    per_example[i]['set_rank'] = set_ranks[i]
+                predicted[i] = {'prediction': found[0]['text'], 'suggestions': found}
         result = {
-            'scores': rows.scores,
+            'scores': scores,
             **facts,
             'num_examples': len(task.numbers),
             'dropped': task.dropped,
             'trimmed': task.batches.trimmed,
             'candidates': task.pools.shape[1],
         }
-        return result, rows.written()
+        rest = zip(task.numbers.tolist(), records, per_example, predicted, strict=True)
+        return result, [
+            base.line(number, record, scores=values, **more)
+            for number, record, values, more in rest
+        ]
 
     def begin(self, params: Params, check: base.Check) -> '_Vectors':
-        """Every text of all tasks is encoded once, in one call of each side.
+        """Encodes every text of all tasks once, in one call of each side.
 
-        So what several tasks or sets share is shared, batches are full, and the devices are fed
-        without a break.
+        So batches are full, and the devices are fed without a break.
         """
         left, right = _Texts(), _Texts()
         messages = [left.add([record['inputs'] for record in task.records]) for task in self.tasks]
@@ -243,55 +252,43 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
         )
 
     def _suggest(
-        self, task: RetrievalTask, prepared: Prepared, shared: '_Vectors', rows: Rows
-    ) -> dict[str, Json]:
-        """Suggests responses to a task's messages, and adds to the rows; facts of the result."""
-        messages = shared.messages[task.prepared.name]
-        responses, index = self._sets[prepared.folder], shared.sets[prepared.folder]
-        tried = [
-            self._at_weight(weight, task, prepared.folder, messages, index, rows.targets)
-            for weight in self._options.lm_weights or (self._options.lm_weight,)
-        ]
+        self, task: RetrievalTask, prepared: Prepared, shared: '_Vectors'
+    ) -> tuple['_Suggested', dict[str, Any]]:
+        """Suggests responses to a task's messages; (at the best weight, facts of the result)."""
+        options, responses = self._options, self._sets[prepared.folder]
+        weights = options.lm_weights or (options.lm_weight,)
+        tried = [self._at_weight(weight, task, prepared.folder, shared) for weight in weights]
         best = tried[0]
         if len(tried) > 1:  # Of equals the first.
             best = max(tried, key=lambda one: one.scores[_VALIDATION])
-        rows.suggestions = best.suggestions
-        rows.scores = {**best.scores, **rows.scores}  # Metrics first, see Result.main_score.
-        rows.add(best.per_example)
-        gold = ranking.gold_ids(responses.texts, rows.targets)
-        inside = np.flatnonzero(gold >= 0)
-        if inside.size:
-            ranks = exact_search.ranks(messages[inside], best.responses, gold[inside])
-            three = [best.ids[i][:3] for i in inside]
-            known = gold[inside].tolist()
-            rows.scores |= ranking.textbook(ranks.tolist(), known)
-            rows.scores |= ranking.official(known, three, len(responses))
-            rows.note('set_rank', ranks, inside)
-        return {
-            'decoding': self._decoding(best, tried, len(responses)),
+        decoding: dict[str, Json] = {
+            'method': 'retrieval',
+            'responses': len(responses),
+            'top_k': options.top_k,
+            'num_suggestions': options.num_suggestions,
+            'lm_weight': best.lm_weight,
+            'consensus': options.consensus,
+        }
+        if len(tried) > 1:
+            decoding['lm_weights'] = {str(one.lm_weight): one.scores[_VALIDATION] for one in tried}
+        return best, {
+            'decoding': decoding,
             **task.metrics.facts(),
             'responses': {
                 'task': prepared.name,
                 'split': prepared.split,
                 'manifest': prepared.sha256,
                 'trimmed': sum(len(ids) > self._right.max_length for ids in responses.ids),
-                'gold_inside': len(inside),
             },
         }
 
     def _at_weight(
-        self,
-        lm_weight: float,
-        task: RetrievalTask,
-        folder: str,
-        messages: np.ndarray,
-        index: exact_search.Index,
-        targets: Sequence[str],
-    ) -> Suggested:
+        self, lm_weight: float, task: RetrievalTask, folder: str, shared: '_Vectors'
+    ) -> '_Suggested':
         """Suggests with a weight of log-likelihoods, and scores the suggestions."""
         choose = self._chooser(folder, task.prepared.manifest['target_lang'])
-        responses = self._sets[folder]
-        index = exact_search.with_bias(index, lm_weight * responses.lm_scores)
+        responses, messages = self._sets[folder], shared.messages[task.prepared.name]
+        index = exact_search.with_bias(shared.sets[folder], lm_weight * responses.lm_scores)
         best = exact_search.top_k(messages, index, min(self._options.top_k, len(responses)))
         ids, suggestions = [], []
         for considered, values in zip(best.ids.tolist(), best.values, strict=True):
@@ -301,36 +298,42 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
                 [{'text': responses.display[i], 'response': i, 'score': scores[i]} for i in ids[-1]]
             )
         n_best = [[suggestion['text'] for suggestion in row] for row in suggestions]
-        scores, per_example = task.metrics.score(targets, n_best, _SCORES)
-        return Suggested(lm_weight, index, ids, suggestions, scores, per_example)
+        scores, per_example = task.metrics.score(task.targets, n_best, _SCORES)
+        return _Suggested(lm_weight, index, ids, suggestions, scores, per_example)
 
-    def _decoding(self, best: Suggested, tried: Sequence[Suggested], size: int) -> dict[str, Json]:
-        """Says in metrics.json how responses of a set were suggested; `best` was chosen."""
-        decoding: dict[str, Json] = {
-            'method': 'retrieval',
-            'responses': size,
-            'top_k': self._options.top_k,
-            'num_suggestions': self._options.num_suggestions,
-            'lm_weight': best.lm_weight,
-            'consensus': self._options.consensus,
-        }
-        if len(tried) > 1:
-            decoding['lm_weights'] = {str(one.lm_weight): one.scores[_VALIDATION] for one in tried}
-        return decoding
+    def _ranks_in_set(
+        self, task: RetrievalTask, folder: str, shared: '_Vectors', chosen: '_Suggested'
+    ) -> tuple[dict[str, float], dict[int, int]]:
+        """(scores, {place of an example: rank of its own reply}) of those that the set has."""
+        responses = self._sets[folder]
+        gold = ranking.gold_ids(responses.texts, task.targets)
+        inside = np.flatnonzero(gold >= 0)
+        if not inside.size:
+            return {}, {}
+        messages, known = shared.messages[task.prepared.name][inside], gold[inside].tolist()
+        ranks = exact_search.ranks(messages, chosen.responses, known).tolist()
+        three = [chosen.ids[i][:3] for i in inside]
+        scores = ranking.textbook(ranks, known) | ranking.official(known, three, len(responses))
+        return scores, dict(zip(inside.tolist(), ranks, strict=True))
+
+
+class _Suggested(NamedTuple):
+    """Suggestions for n messages at one weight of log-likelihoods."""
+
+    lm_weight: float
+    responses: exact_search.Index  # With that weight.
+    ids: list[list[int]]  # Of each message, best first.
+    suggestions: list[list[dict[str, Json]]]  # Likewise, as predictions.jsonl has them.
+    scores: Mapping[str, float]  # Of the task's metrics.
+    per_example: Sequence[Mapping[str, float]]  # Likewise, of each message.
 
 
 class _Vectors(NamedTuple):
-    """The vectors of all texts.
+    """The vectors of all texts."""
 
-    Attributes:
-      messages: of each task, by its name: [n, dim], times scale.
-      replies: of each task, by its name: [replies, dim].
-      sets: the response sets, by folder.
-    """
-
-    messages: dict[str, np.ndarray]
-    replies: dict[str, np.ndarray]
-    sets: dict[str, exact_search.Index]
+    messages: dict[str, np.ndarray]  # By the task's name: [n, dim], times scale.
+    replies: dict[str, np.ndarray]  # By the task's name: [replies, dim].
+    sets: dict[str, exact_search.Index]  # The response sets, by folder.
 
 
 class _Texts:

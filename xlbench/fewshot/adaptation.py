@@ -33,7 +33,7 @@ import numpy as np
 from xlbench.fewshot import settings
 from xlbench.fewshot.lanes import Lanes, assigned
 from xlbench.fewshot.results import Row
-from xlbench.parallel import freed_memory, partitioning
+from xlbench.parallel import partitioning, programs
 from xlbench.system import machine
 from xlbench.training import memory
 from xlbench.training.objectives.contract import Params
@@ -149,7 +149,7 @@ class Adapter:
         if not machine.one_heap:
             return False
         held = streams * 2 * self.state_bytes(at_once) / MEMORY_SHARE
-        return freed_memory.keep(self._mesh, held, held)
+        return programs.keep_freed(self._mesh, held, held)
 
     def state_bytes(self, slots: int) -> int:
         """Returns the bytes of the state of a number of lanes."""

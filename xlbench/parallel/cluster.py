@@ -60,10 +60,9 @@ class TakenPort(UserError):
 
 
 def join() -> str:
-    """Joins the other processes, if there are any; says how they were found.
+    """Joins the other processes, if there are any; says how they were found, or 'alone'.
 
-    Returns:
-      'alone', or where the answer came from. To be called before jax touches a device.
+    To be called before jax touches a device.
 
     Raises:
       UserError: a variable is missing or wrong, or jax found no processes where it should.
@@ -97,7 +96,7 @@ def join() -> str:
 
 
 def is_one_of_several() -> bool:
-    """Returns whether a script of launch/, srun or mpirun has started this process with others."""
+    """True if a script of launch/, srun or mpirun has started this process with others."""
     if (named := os.environ.get(VARIABLES[1], '')) not in ('', 'auto'):
         return named != '1'
     counts = ('SLURM_STEP_NUM_TASKS', 'OMPI_COMM_WORLD_SIZE')
@@ -105,7 +104,7 @@ def is_one_of_several() -> bool:
 
 
 def keep_programs() -> None:
-    """Compiled programs go to COMPILED, unless JAX_COMPILATION_CACHE_DIR names another folder.
+    """Keeps compiled programs in COMPILED, unless JAX_COMPILATION_CACHE_DIR names a folder.
 
     The small ones as well: a run compiles dozens of them before its first step.
     """
@@ -134,7 +133,7 @@ def _check_port(port: int) -> None:
 
 
 def _join_as_jax_finds(options: dict, insist: bool) -> str:
-    """Joins the processes that jax finds; `insist`: it has to find some."""
+    """Joins the processes that jax finds; UserError if it finds none and we `insist`."""
     if not insist and importlib.util.find_spec('libtpu') is None:
         return 'alone'
     try:
@@ -200,15 +199,11 @@ def leave(code: int) -> None:
 
 
 def _failed(error: BaseException) -> int:
-    """Says in one line that another process is gone, if that is the reason, or how this one failed.
-
-    Returns:
-      START_AGAIN, or 1.
-    """
+    """Says in one line that another process is gone, or how this one failed; the exit code."""
     cause: BaseException | None = error
     while cause is not None:  # Orbax says only that its own wait has ended, and why as the cause.
         text = ' '.join(str(cause).split())
-        # A program that runs in this thread ends with a ValueError (freed_memory.run_inline).
+        # A program that runs in this thread ends with a ValueError (programs.run_inline).
         if isinstance(cause, jax.errors.JaxRuntimeError | ValueError) and GONE.match(text):
             break
         cause = cause.__cause__

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from jax.sharding import Mesh
 
-from xlbench.parallel import freed_memory, partitioning
+from xlbench.parallel import partitioning, programs
 from xlbench.trees import Params
 
 Result = TypeVar('Result')
@@ -17,27 +17,18 @@ QUARTERS = (1 / 4, 1 / 2, 3 / 4, 1)
 
 
 class LengthBatch(NamedTuple):
-    """Rows that go through a program together.
+    """Rows that go through a program together."""
 
-    Attributes:
-      places: of the rows, the longest first.
-      rows: of the arrays; those behind the rows that are there are padding.
-      width: of the arrays, in tokens.
-    """
-
-    places: list[int]
-    rows: int
-    width: int
+    places: list[int]  # The longest first.
+    rows: int  # Of the arrays, padding included.
+    width: int  # Of the arrays, in tokens.
 
 
 class LengthBatches:
     """Cuts rows into batches of few shapes, so that each program is compiled a few times only.
 
-    Args:
-      mesh: where the programs run.
-      batch_size: rows of a whole batch; for what is left there are as few as the devices can share.
-      max_length: the largest width, in tokens.
-      widths: all widths as parts of the largest; they become multiples of 8.
+    A whole batch has `batch_size` rows; for what is left there are as few as the devices can share.
+    The widths are parts of the largest one, `max_length` tokens, and become multiples of 8.
     """
 
     def __init__(
@@ -67,14 +58,7 @@ class LengthBatches:
         arrays: Mapping[str, np.ndarray],
         *more: object,
     ) -> Result:
-        """Dispatches a program; returns before the devices are done.
-
-        Args:
-          program: a compiled function of parameters, a batch and `more`.
-          params: on the mesh.
-          arrays: this process's rows of a batch, see partitioning.put_batch.
-          *more: further arguments of the program.
-        """
-        freed_memory.keep_by_peak(self._mesh)
+        """Dispatches a program of parameters, this process's rows of a batch, and `more`."""
+        programs.keep_freed_by_peak(self._mesh)
         with partitioning.activate(self._mesh):
             return program(params, partitioning.put_batch(arrays, self._mesh), *more)

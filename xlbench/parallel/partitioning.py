@@ -18,6 +18,7 @@ import numpy as np
 from jax.experimental import mesh_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from xlbench.parallel import chips
 from xlbench.settings import blocks
 from xlbench.system.errors import UserError
 from xlbench.trees import Shardings, Tree
@@ -65,11 +66,7 @@ def make_mesh(*, devices: Sequence[jax.Device] | None = None, **asked_sizes: int
 
     Where the devices form several slices, between which the network is slow, the first axes lie
     across them: `replica`, then `data`, then `fsdp`; what sequence and tensor exchange in every
-    layer stays within a slice.
-
-    Args:
-      devices: all of the machine's (and the other processes') devices by default.
-      **asked_sizes: the block config.mesh, see config.Mesh.
+    layer stays within a slice. The sizes are the block config.mesh.
 
     Raises:
       UserError: the sizes do not multiply to the number of devices, or do not fit the slices.
@@ -114,7 +111,7 @@ def slices(devices: Iterable[jax.Device]) -> list[int]:
 
 
 def _across_slices(sizes: Mapping[str, int], devices: Iterable[jax.Device]) -> dict[str, int]:
-    """Gives for each axis of the mesh into how many parts slices divide it.
+    """{axis of the mesh: the number of parts into which slices divide it}.
 
     Raises:
       UserError: `sequence` or `tensor` would lie across slices, or slices differ in size.
@@ -157,7 +154,7 @@ def describe(mesh: Mesh) -> str:
 
 @contextlib.contextmanager
 def activate(mesh: Mesh) -> Iterator[None]:
-    """Inside, what is traced puts the activations that models name where the table says.
+    """Traces inside place the activations that models name where the table says.
 
     Without it the compiler chooses: it cuts activations along 'embed' as the parameters are, and
     adds them up over the devices in every layer.
@@ -197,28 +194,21 @@ def _check_divides(path: tuple, shape: tuple[int, ...], sharding: NamedSharding)
             )
 
 
-def held_whole(shapes: Any, shardings: Any, mesh: Mesh) -> list[str]:
-    """Large arrays that every device holds whole although the mesh could cut them, and why.
+def held_whole(state: Any) -> list[str]:
+    """Describes large arrays that every device holds whole although fsdp or tensor could cut them.
 
     One line each, the largest first: 'decoder/position_embedder/embedding float32[1024,1024],
-    4.0 MiB: only fsdp cuts it, and fsdp is 1'.
-
-    Args:
-      shapes: tree of arrays or shapes: parameters, optimizer state, or a whole TrainState.
-      shardings: their NamedShardings.
-      mesh: that they lie on; of its axes, fsdp and tensor cut parameters.
+    4.0 MiB: only fsdp cuts it, which is 1 in this mesh'. `state` is a tree of arrays, or of shapes
+    with shardings.
     """
-    cutting = [axis for axis in ('fsdp', 'tensor') if mesh.shape[axis] > 1]
-    placed = jax.tree.leaves(shardings)
     whole = []
-    for (path, leaf), sharding in zip(
-        jax.tree_util.tree_leaves_with_path(shapes), placed, strict=True
-    ):
-        size = math.prod(leaf.shape) * leaf.dtype.itemsize
-        could = [a for a in cutting if any(n % mesh.shape[a] == 0 for n in leaf.shape)]
-        if size < MIB or not could or not sharding.is_fully_replicated:
+    for path, leaf in jax.tree_util.tree_leaves_with_path(state):
+        mesh, size = leaf.sharding.mesh.shape, math.prod(leaf.shape) * leaf.dtype.itemsize
+        cutting = [axis for axis in ('fsdp', 'tensor') if mesh[axis] > 1]
+        could = [a for a in cutting if any(n % mesh[a] == 0 for n in leaf.shape)]
+        if size < MIB or not could or not leaf.sharding.is_fully_replicated:
             continue
-        named = {axis for part in sharding.spec for axis in axes_of(part)}
+        named = {axis for part in leaf.sharding.spec for axis in axes_of(part)}
         if named:
             why = f'only {" and ".join(sorted(named))} cuts it, which is 1 in this mesh'
         else:
@@ -245,7 +235,7 @@ def batch_shards(mesh: Mesh) -> int:
 
 
 def active(*axes: str) -> int:
-    """Into how many parts these axes of the mesh of `activate` cut together; 1 outside."""
+    """The number of parts into which these axes of the active mesh cut together; 1 without one."""
     sizes = jax.sharding.get_abstract_mesh().shape
     return math.prod(sizes.get(axis, 1) for axis in axes)
 
@@ -263,12 +253,7 @@ def check_batch_size(rows: int, mesh: Mesh, accumulate: int = 1) -> None:
 
 
 def check_lengths(lengths: Mapping[str, int], mesh: Mesh) -> None:
-    """Raises UserError unless the mesh's axis `sequence` divides every length.
-
-    Args:
-      lengths: tokens by name, as a config has them: dict(inputs=512, targets=64).
-      mesh: that such texts are cut over.
-    """
+    """Raises UserError unless the mesh's axis `sequence` divides every length of a config."""
     parts = mesh.shape['sequence']
     for name, length in lengths.items():
         if length % parts:
@@ -281,7 +266,7 @@ def check_lengths(lengths: Mapping[str, int], mesh: Mesh) -> None:
 
 @functools.lru_cache(maxsize=8)
 def row_share(mesh: Mesh) -> tuple[int, int]:
-    """(which share of a batch's rows this process reads, how many shares there are).
+    """(the share of a batch's rows that this process reads, the number of shares).
 
     The shares are as many as the processes, unless `tensor` or `sequence` lies across processes:
     those that hold parts of the same rows read the same share.
@@ -304,7 +289,7 @@ def row_share(mesh: Mesh) -> tuple[int, int]:
 
 
 def batch_sharding(mesh: Mesh, shape: Sequence[int]) -> NamedSharding:
-    """Gives the sharding of an array [rows, ...] or [rows, length, ...] of a batch.
+    """The sharding of an array [rows, ...] or [rows, length, ...] of a batch.
 
     A length that `sequence` does not divide stays whole: `check_lengths` refuses those of a config,
     but the widths that predictions choose may be such.
@@ -324,36 +309,18 @@ def put_batch(batch: Mapping[str, np.ndarray], mesh: Mesh) -> dict[str, jax.Arra
     }
 
 
-# Dense bfloat16 FLOP/s of one device, from the makers' data sheets.
-_PEAK_FLOPS = {
-    'TPU v4': 275e12,
-    'TPU v5 lite': 197e12,
-    'TPU v5': 459e12,
-    'TPU v6 lite': 918e12,
-    'NVIDIA A100': 312e12,
-    'NVIDIA H100': 989e12,
-    'NVIDIA H200': 989e12,
-}
-
-
-def peak_flops(mesh: Mesh, kind: str = '') -> float | None:
-    """bfloat16 FLOP/s of the whole mesh, or None where the device is not in the table.
-
-    Args:
-      mesh: of devices.
-      kind: what jax calls them, where they stand in for others.
-    """
-    kind = kind or mesh.devices.flat[0].device_kind
-    names = [name for name in _PEAK_FLOPS if kind.startswith(name)]
-    return mesh.size * _PEAK_FLOPS[max(names, key=len)] if names else None
+def peak_flops(mesh: Mesh) -> float | None:
+    """bfloat16 FLOP/s of the whole mesh, or None for devices of an unknown chip."""
+    chip = chips.find(mesh.devices.flat[0].device_kind)
+    return mesh.size * chip.peak if chip else None
 
 
 def is_one_cpu(mesh: Mesh) -> bool:
-    """Returns whether a mesh is a single device, and that a CPU."""
+    """True if a mesh is a single device, and that a CPU."""
     return mesh.size == 1 and mesh.devices.flat[0].platform == 'cpu'
 
 
 def memory_limit(mesh: Mesh) -> int | None:
-    """Bytes that one device offers, or None where it does not say."""
+    """Bytes that one device offers, or None if it gives no number."""
     stats = mesh.local_devices[0].memory_stats() or {}
     return stats.get('bytes_limit')

@@ -49,9 +49,6 @@ class Interruption:
 
     Off the main thread it takes no signal, and nowhere one that the process was started to ignore,
     as by nohup or behind a shell's `&`.
-
-    Args:
-      signals: of NAMES, those that it takes; default: all.
     """
 
     def __init__(self, signals: Iterable[int] = tuple(NAMES)):
@@ -87,7 +84,7 @@ class Interruption:
             os.kill(os.getpid(), signal.SIGTERM)
 
     def check(self) -> None:
-        """Costs microseconds.
+        """Ends the run if it was told to; costs microseconds.
 
         Raises:
           Interrupted: the run was told to end; in all processes at the same call.

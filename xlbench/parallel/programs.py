@@ -1,21 +1,108 @@
-"""Compiled programs that equal models share: those of one run, and of several checkpoints."""
+"""Compiled programs: those that equal models share, their operations, the memory that they free.
+
+On a CPU the system gives memory that was freed to the process anew, a page at a time, unless the
+process keeps it; see machine.keep_freed_memory.
+"""
 
 import functools
-from collections.abc import Callable, Hashable
+import math
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 import jax
+from jax.extend.core import Jaxpr, JaxprEqn
+from jax.sharding import Mesh
 
-_KEPT = 16  # What jax has compiled goes with the function that it was compiled for.
+from xlbench.parallel import partitioning
+from xlbench.system import machine
+
+_SHARED = 16  # What jax has compiled goes with the function that it was compiled for.
+# Whether `run_inline` was called.
+inline = False
+# Whether `keep_freed_by_peak` has had an effect.
+_kept = False
 
 
-@functools.lru_cache(_KEPT)
+@functools.lru_cache(_SHARED)
 def shared(function: Callable[..., Any], *fixed: Hashable, **options: Any) -> Any:
-    """A function under jit, with its first arguments fixed: for equal ones it is the same program.
+    """A pure function under jit, with its first arguments fixed, such as a Linen module.
 
-    Args:
-      function: a pure one of a module or a class.
-      *fixed: its first arguments, compared by value, such as a Linen module.
-      **options: of jax.jit.
+    For arguments of equal value it is the same program. The options are those of jax.jit.
     """
     return jax.jit(functools.partial(function, *fixed), **options)
+
+
+def matmul_flops(jaxpr: Jaxpr, trips: int = 1) -> int:
+    """Counts the FLOPs of all products over all devices: 2 for a multiplication and addition.
+
+    They are those of the traced program, whatever compiles it; a loop of unknown length counts as
+    `trips` rounds.
+    """
+    total = 0
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name == 'dot_general':
+            (contracted, _), _ = eqn.params['dimension_numbers']
+            left: Any = eqn.invars[0].aval
+            product: Any = eqn.outvars[0].aval
+            summed = math.prod(left.shape[axis] for axis in contracted)
+            total += 2 * math.prod(product.shape) * summed
+            continue
+        cost = eqn.params.get('cost_estimate')  # Of a kernel that says it.
+        if cost is not None:
+            total += cost.flops
+            continue
+        inside = [matmul_flops(program, trips) for program in _inner(eqn)]
+        if eqn.primitive.name == 'cond':
+            total += max(inside, default=0)
+        else:
+            times = {'scan': eqn.params.get('length', 1), 'while': trips}
+            if eqn.primitive.name == 'pallas_call':  # What is inside runs for each tile.
+                times['pallas_call'] = math.prod(eqn.params['grid_mapping'].grid)
+            if eqn.primitive.name == 'shard_map':  # What is inside is what one device does.
+                times['shard_map'] = eqn.params['mesh'].size
+            total += times.get(eqn.primitive.name, 1) * sum(inside)
+    return total
+
+
+def _inner(eqn: JaxprEqn) -> Iterator[Jaxpr]:
+    """Yields the programs inside an operation: of a loop, a branch, a kernel."""
+    for value in eqn.params.values():
+        for item in value if isinstance(value, tuple | list) else (value,):
+            if hasattr(item, 'jaxpr'):
+                yield item.jaxpr
+            elif hasattr(item, 'eqns'):
+                yield item
+
+
+def run_inline() -> None:
+    """Runs a CPU's programs in the thread that calls them, whose memory the next one finds again.
+
+    Programs of several devices do not. To be called before jax touches a device.
+    """
+    global inline
+    inline = True
+    jax.config.update('jax_cpu_enable_async_dispatch', False)
+
+
+def keep_freed(mesh: Mesh, held: float, freed: float) -> bool:
+    """Lets this process keep what its programs on one CPU device free; True if it does now.
+
+    To be called where the next program can find it: where programs run inline, or where all threads
+    share a heap (machine.one_heap). What is kept may lie where the next array does not fit, so that
+    there is to be room for it twice: `held` are the bytes that this process holds at most, and
+    `freed` those among them that programs free.
+    """
+    limit = machine.memory()
+    if not partitioning.is_one_cpu(mesh) or limit is None or held + freed > limit:
+        return False
+    return machine.keep_freed_memory()
+
+
+def keep_freed_by_peak(mesh: Mesh) -> None:
+    """Lets inline programs keep what they free, where the process may grow to twice its peak.
+
+    To be called whenever a program has run, if nobody knows beforehand what it needs.
+    """
+    global _kept
+    if inline and not _kept and (peak := machine.peak_memory()):
+        _kept = keep_freed(mesh, peak, peak)

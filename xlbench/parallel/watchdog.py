@@ -27,14 +27,11 @@ HANG = 'XLBENCH_HANG'
 
 
 class Heartbeat(NamedTuple):
-    """The work of this process: `step` of `what`; work that has no steps is in step -1.
-
-    paused: minutes of silence are right there.
-    """
+    """The work of this process: `step` of `what`."""
 
     what: str
-    step: int = -1
-    paused: bool = False
+    step: int = -1  # Of work that has no steps.
+    paused: bool = False  # Minutes of silence are right there.
 
     def __str__(self) -> str:
         return f'{self.what} {self.step}' if self.step >= 0 else self.what
@@ -50,19 +47,11 @@ class Watch:
             ...
             watch.done(step)
 
-    It never waits for a device or for another process.
+    It never waits for a device or for another process. `seconds` of silence are too many, by
+    default as XLBENCH_HANG has it; UserError if that is no number.
     """
 
     def __init__(self, workdir: str | os.PathLike, seconds: float | None = None):
-        """Starts nothing yet.
-
-        Args:
-          workdir: where hang-process-I.txt goes.
-          seconds: of silence that are too many; None: as XLBENCH_HANG has it.
-
-        Raises:
-          UserError: xLBENCH_HANG is no number of seconds.
-        """
         self.workdir = pathlib.Path(workdir)
         self.seconds = _seconds(os.environ.get(HANG)) if seconds is None else seconds
         self._last = Heartbeat('start')
@@ -78,19 +67,15 @@ class Watch:
         self._ended.set()
 
     def done(self, step: int, what: str = 'train step') -> None:
-        """Says that `step` is known to have ended, and that the next one is now awaited.
+        """Says that `step` of a kind has ended, and that the next one is now awaited.
 
         Costs less than a microsecond.
-
-        Args:
-          step: number of the step that has ended.
-          what: kind of step in words: 'train step', 'evaluation batch'.
         """
         self._last = Heartbeat(what, step + 1)
 
     @contextlib.contextmanager
     def paused(self, what: str) -> Iterator[None]:
-        """Lets minutes of silence be right in the block: 'compiling', 'saving'.
+        """Allows minutes of silence in the block: 'compiling', 'saving'.
 
         If another process is lost meanwhile, jax ends this one.
         """

@@ -39,7 +39,7 @@ from ml_collections import ConfigDict
 from xlbench import config as config_lib, decoding, runs
 from xlbench.config import epochs
 from xlbench.parallel import partitioning
-from xlbench.plan import devices as topology_lib, figures, programs, study
+from xlbench.plan import devices as topology_lib, figures, study
 from xlbench.plan.devices import Device
 from xlbench.plan.figures import Figures
 from xlbench.system import errors, files, logs
@@ -95,19 +95,19 @@ def changed(config: ConfigDict, changes: Changes) -> ConfigDict:
 
 
 def flags(changes: Changes) -> str:
-    """Returns changes as flags of a command line."""
+    """Changes as flags of a command line."""
     return ' '.join(f'--config.{key}={value}' for key, value in changes.items())
 
 
 def search(
     config: ConfigDict,
     device: Device,
-    make: Callable[[ConfigDict], programs.Job],
+    make: Callable[[ConfigDict], study.Job],
     tries: int,
     *,
     with_decoding: bool,
 ) -> tuple[list[Figures], Figures | None, bool]:
-    """Returns (what was tried, the first plan that fits or None, whether all were tried)."""
+    """(figures of each try, the first plan that fits or None, True if all were tried)."""
     tried: list[Figures] = []
     for changes in smaller(config, device.count):
         try:
@@ -158,8 +158,8 @@ def make_plan(
     size, source = known
     labels = num_labels or config.model.get('num_labels') or 2
 
-    def make(config: ConfigDict) -> programs.Job:
-        return programs.make_job(config, devices, size, labels)
+    def make(config: ConfigDict) -> study.Job:
+        return study.make_job(config, devices, size, labels)
 
     job = make(config)
     libtpu = metadata.version('libtpu') if topology_lib.is_tpu(topology) else 'not used'
@@ -175,6 +175,7 @@ def make_plan(
         'versions': config_lib.facts()['versions'] | {'libtpu': libtpu},
     }
     state = sum(job.state_bytes.values())
+    plan: Figures | None = None
     if topology_lib.is_gpu(topology) and not topology_lib.compiles_for_gpu(topology):
         notes.append(
             f'nothing is compiled without the package {topology_lib.CUDA}, which needs no GPU: pip '
@@ -184,30 +185,29 @@ def make_plan(
         stand_in = f' {devices[0].device_kind} device'
         named = plan['mesh_in_words'].replace(stand_in, f' {device.kind} device')
         plan['mesh_in_words'] = named
-        result |= {'plan': plan, 'fits': None, 'state_bytes': job.state_bytes}
     elif device.capacity is not None and tries and state > device.capacity:
         alone = figures.amount(state)
         say(f'parameters and optimizer state alone take {alone}; the step is not compiled')
-        result |= {'plan': None, 'fits': False, 'state_bytes': job.state_bytes}
     else:
         plan = study.plan_job(job, device, with_decoding=with_decoding)
-        result |= {'plan': plan, 'fits': plan['fits'], 'state_bytes': job.state_bytes}
-    if topology_lib.is_gpu(topology) and result['plan'] and device.peak:
-        result['hours'] = study.hours(result['plan'], config, device.peak * device.count, mfu)
-    result |= {'tried': [], 'suggestion': None, 'suggested_plan': None, 'all_tried': True}
-    if result['fits'] is False and tries:
+    fits = plan['fits'] if plan else False
+    result |= {'plan': plan, 'fits': fits, 'state_bytes': job.state_bytes}
+    if topology_lib.is_gpu(topology) and plan and device.peak:
+        result['hours'] = study.hours(plan, config, device.peak * device.count, mfu)
+    tried: list[Figures] = []
+    found, everything = None, True
+    if fits is False and tries:
         tried, found, everything = search(config, device, make, tries, with_decoding=with_decoding)
-        result |= {
-            'tried': tried,
-            'suggestion': tried[-1]['flags'] if found else None,
-            'suggested_plan': found,
-            'all_tried': everything,
-        }
-    return result
+    return result | {
+        'tried': tried,
+        'suggestion': tried[-1]['flags'] if found else None,
+        'suggested_plan': found,
+        'all_tried': everything,
+    }
 
 
-def narrowest(job: programs.Job) -> int:
-    """Returns the fewest columns of a parameter on a device; LANES where fsdp cuts none."""
+def narrowest(job: study.Job) -> int:
+    """The fewest columns of a parameter on a device; LANES where fsdp cuts none."""
     return min(
         (
             leaf.sharding.shard_shape(leaf.shape)[axis]
@@ -219,7 +219,7 @@ def narrowest(job: programs.Job) -> int:
     )
 
 
-def remarks(job: programs.Job, labels: int | None) -> Iterator[str]:
+def remarks(job: study.Job, labels: int | None) -> Iterator[str]:
     """Says what the figures leave out, a line each."""
     config = job.config
     if config.batches.get('length_buckets', 1) > 1:
@@ -244,7 +244,7 @@ def remarks(job: programs.Job, labels: int | None) -> Iterator[str]:
         for name in others
     ):
         yield f'other stages than {job.stage} have other optimizers, and are not planned'
-    if programs.decoded_evals(config):
+    if study.decoded_evals(config):
         yield from of_decoding(job)
     if job.trained_share < 1:
         yield (
@@ -253,7 +253,7 @@ def remarks(job: programs.Job, labels: int | None) -> Iterator[str]:
         )
 
 
-def of_decoding(job: programs.Job) -> Iterator[str]:
+def of_decoding(job: study.Job) -> Iterator[str]:
     """Says where parameters lie while texts are written, if fsdp cuts them in training."""
     parts = job.mesh.shape['fsdp']
     kind = decoding.layout_of(job.model, job.state.params).kind

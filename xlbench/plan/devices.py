@@ -1,7 +1,4 @@
-"""Devices to compile for: TPU slices, CPUs, and the devices of this machine.
-
-Their memory and peaks are those that their makers give.
-"""
+"""Devices to compile for: TPU slices, GPUs, CPUs, and the devices of this machine."""
 
 import contextlib
 import dataclasses
@@ -15,73 +12,30 @@ from typing import NamedTuple
 import jax
 from jax.experimental import topologies
 
-from xlbench.parallel import partitioning
+from xlbench.parallel import chips, partitioning
 from xlbench.system import errors
 from xlbench.system.errors import UserError
 
 GIB = 1 << 30
 
 
-@dataclasses.dataclass(frozen=True)
-class Chip:
-    """The figures of one chip, as its maker gives them.
-
-    Attributes:
-      memory: bytes.
-      memory_speed: bytes/s.
-      link_speed: bytes/s that it sends over all its links together; half of the "bidirectional".
-      clock: cycles/s: peak FLOP/s over what its matrix units do in a cycle, as the page says.
-      source: page of these numbers.
-    """
-
-    memory: int | None
-    memory_speed: float
-    link_speed: float
-    clock: float | None
-    source: str
-
-
-_DOCS = 'cloud.google.com/tpu/docs/'
-_H100 = 'NVIDIA H100 SXM data sheet'
-# Device kind as jax has it -> chip.
-_CHIPS = {
-    'TPU v4': Chip(32 * GIB, 1200e9, 300e9, 1.05e9, _DOCS + 'v4, arXiv:2304.01433 table 4'),
-    # 197e12 FLOP/s = 4 units x 128 x 128 x 2 x clock; v5p has twice four.
-    'TPU v5 lite': Chip(16 * GIB, 819e9, 200e9, 1.5e9, _DOCS + 'v5e'),
-    'TPU v5': Chip(95 * GIB, 2765e9, 600e9, 1.75e9, _DOCS + 'v5p'),
-    'TPU v6 lite': Chip(32 * GIB, 1638e9, 400e9, None, _DOCS + 'v6e'),
-    # Memory is what the device itself offers: there are several sizes.
-    'NVIDIA A100': Chip(None, 2039e9, 300e9, None, 'NVIDIA A100 80GB SXM data sheet'),
-    'NVIDIA H100': Chip(None, 3350e9, 450e9, None, _H100),
-    'NVIDIA H200': Chip(None, 4800e9, 450e9, None, 'NVIDIA H200 SXM data sheet'),
-}
 TPUS = ('v4', 'v5e', 'v5p', 'v6e')
 
 
 class Gpu(NamedTuple):
-    """A GPU as XLA has to know it to compile for it; NVIDIA's data sheets and tuning guides.
+    """A GPU as XLA has to know it to compile for it; NVIDIA's data sheets and tuning guides."""
 
-    Attributes:
-      kind: as jax names its devices.
-      memory: bytes.
-      capability: the compute capability.
-      cores: streaming multiprocessors.
-      shared: bytes of shared memory of a multiprocessor.
-      cache: bytes of the second level.
-      clock: gHz, at most.
-    """
-
-    kind: str
-    memory: int
-    capability: tuple[int, int]
-    cores: int
-    shared: int
-    cache: int
-    clock: float
+    kind: str  # As jax names its devices.
+    memory: int  # Bytes.
+    capability: tuple[int, int]  # The compute capability.
+    cores: int  # Streaming multiprocessors.
+    shared: int  # Bytes of shared memory of a multiprocessor.
+    cache: int  # Bytes of the second level.
+    clock: float  # GHz, at most.
 
     @property
     def target(self) -> str:
-        """Returns the text of XLA's GpuTargetConfig."""
+        """The text of XLA's GpuTargetConfig."""
         major, minor = self.capability
         return f'''gpu_device_info {{
           threads_per_block_limit: 1024 threads_per_warp: 32 threads_per_core_limit: 2048
@@ -90,7 +44,7 @@ class Gpu(NamedTuple):
           fpus_per_core: {64 if self.capability == (8, 0) else 128}
           block_dim_limit_x: 2147483647 block_dim_limit_y: 65535 block_dim_limit_z: 65535
           registers_per_core_limit: 65536 registers_per_block_limit: 65536
-          memory_bandwidth: {round(_CHIPS[self.kind].memory_speed)} l2_cache_size: {self.cache}
+          memory_bandwidth: {round(chips.CHIPS[self.kind].memory_speed)} l2_cache_size: {self.cache}
           clock_rate_ghz: {self.clock} device_memory_size: {self.memory}
           cuda_compute_capability {{ major: {major} minor: {minor} }}
         }}
@@ -113,7 +67,7 @@ _TPU = re.compile(rf'(?:(\d+)x)?((?:{"|".join(TPUS)}):(\d+x\d+(?:x\d+)?))')
 
 
 def devices_of(topology: str) -> Sequence[jax.Device]:
-    """Returns the devices of 'local', 'cpu:8', 'v5p:4x4x4', or two slices '2xv5p:4x4x4'.
+    """The devices of 'local', 'cpu:8', 'v5p:4x4x4', or two slices '2xv5p:4x4x4'.
 
     To be called before jax has touched a device; a CPU has as many as were asked for first.
 
@@ -155,18 +109,18 @@ def _cpu_devices(count: int) -> Sequence[jax.Device]:
 
 
 def is_tpu(topology: str) -> bool:
-    """Returns whether libtpu describes and compiles for it."""
+    """True if libtpu describes and compiles for it."""
     return _TPU.fullmatch(topology) is not None
 
 
 def is_gpu(topology: str) -> bool:
-    """Returns whether it is GPUs by name."""
+    """True if it names GPUs."""
     kind, _, number = topology.partition(':')
     return kind in GPUS and number.isdecimal() and int(number) > 0
 
 
 def compiles_for_gpu(topology: str) -> bool:
-    """Returns whether it is GPUs, and the package is there that compiles for them."""
+    """True if it names GPUs, and the package that compiles for them is installed."""
     return is_gpu(topology) and importlib.util.find_spec(CUDA) is not None
 
 
@@ -231,23 +185,12 @@ class Device:
 
 
 def describe(devices: Sequence[jax.Device], topology: str, memory: float | None) -> Device:
-    """Describes devices by what is known of them.
-
-    Args:
-      devices: all of them.
-      topology: as the user wrote it.
-      memory: GiB that the user says a device has.
-    """
-    mesh = partitioning.make_mesh(devices=devices)
+    """Describes the devices of a topology; `memory` are GiB that the user says a device has."""
     gpu = GPUS[topology.partition(':')[0]] if is_gpu(topology) else None
     kind = gpu.kind if gpu else devices[0].device_kind
-    names = [name for name in _CHIPS if kind.startswith(name)]
-    chip = _CHIPS[max(names, key=len)] if names else None
-    chips = len(devices)
-    if match := _TPU.fullmatch(topology):
-        chips = int(match[1] or 1) * math.prod(map(int, match[3].split('x')))
-    part = chips / len(devices)  # libtpu describes a v4 chip as two devices.
-    peak = partitioning.peak_flops(mesh, kind)
+    chip, part = chips.find(kind), 1.0
+    if match := _TPU.fullmatch(topology):  # libtpu describes a v4 chip as two devices.
+        part = int(match[1] or 1) * math.prod(map(int, match[3].split('x'))) / len(devices)
     capacity, source = None, 'not known'
     if memory:
         capacity, source = round(memory * GIB), '--memory'
@@ -256,13 +199,13 @@ def describe(devices: Sequence[jax.Device], topology: str, memory: float | None)
     elif gpu and chip:
         capacity, source = gpu.memory, chip.source
     elif topology == 'local':
-        capacity = partitioning.memory_limit(mesh)
+        capacity = partitioning.memory_limit(partitioning.make_mesh(devices=devices))
         source = 'what the device offers' if capacity else source
     return Device(
         count=len(devices),
         kind=kind,
         capacity=capacity,
-        peak=peak and peak / mesh.size * part,
+        peak=chip.peak * part if chip else None,
         memory_speed=chip.memory_speed * part if chip else None,
         link_speed=chip.link_speed * part if chip else None,
         clock=chip.clock if chip else None,

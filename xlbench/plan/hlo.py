@@ -46,30 +46,21 @@ _BETWEEN_SLICES = re.compile(
 
 @dataclasses.dataclass(frozen=True)
 class Collective:
-    """One collective instruction.
+    """One collective instruction."""
 
-    Attributes:
-      kind: one of KINDS; between slices whatever libtpu calls it.
-      bytes: what it works on, whole, for one device: the gathered or reduced array; of a
-        reduce-scatter, and between slices, what goes in.
-      devices: that exchange with each other.
-      times: that it runs in a run of the program; loops of unknown length count as the caller says.
-      type: of what comes out, as the text has it: 'bf16[16,4]'.
-      op: what the model calls it, '' where the compiler does not say.
-      between_slices: over the network that joins slices, each of them one of `devices`.
-    """
-
-    kind: str
+    kind: str  # One of KINDS; between slices, libtpu's name of it.
+    # The whole gathered or reduced array, for one device; of a reduce-scatter, and between slices,
+    # the input.
     bytes: int
-    devices: int
-    times: int
-    type: str = ''
-    op: str = ''
-    between_slices: bool = False
+    devices: int  # That exchange with each other.
+    times: int  # That it runs in a run of the program.
+    type: str = ''  # Of the output, as the text has it: 'bf16[16,4]'.
+    op: str = ''  # The model's name of it, '' where the compiler does not say.
+    between_slices: bool = False  # Over the network that joins slices, each one of `devices`.
 
     @property
     def wire_bytes(self) -> float:
-        """Returns the bytes that one device sends each time: in a ring, or to its host."""
+        """The bytes that one device sends each time: in a ring, or to its host."""
         if self.kind == 'collective-permute' or self.between_slices:
             return self.bytes
         share = (self.devices - 1) / self.devices
@@ -78,46 +69,31 @@ class Collective:
 
 @dataclasses.dataclass(frozen=True)
 class Kernel:
-    """A kernel that the compiler does not see into, with what it says of itself.
+    """A kernel that the compiler does not see into, with what it says of itself."""
 
-    Attributes:
-      op: what the model calls it.
-      flops: of a run of it, on one device.
-      bytes: that it reads and writes.
-      times: that it runs in a run of the program.
-    """
-
-    op: str
-    flops: int
-    bytes: int
-    times: int
+    op: str  # The model's name of it.
+    flops: int  # Of a run of it, on one device.
+    bytes: int  # That it reads and writes.
+    times: int  # That it runs in a run of the program.
 
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """The parts of a compiled program that cost something.
-
-    Attributes:
-      collectives: in the order of the text.
-      unknown_loops: how many loops have no length in the text.
-      cycles: the sum of what the compiler writes beside its instructions, loops multiplied; 0 where
-        it writes nothing (only libtpu does).
-      kernels: in the order of the text; their cycles are not in `cycles`.
-    """
+    """The parts of a compiled program that cost something, in the order of the text."""
 
     collectives: tuple[Collective, ...]
-    unknown_loops: int
+    unknown_loops: int  # Loops without a length in the text.
+    # The sum of the compiler's estimates of instructions, loops multiplied, without kernels; 0
+    # where it writes none (only libtpu does).
     cycles: int
     kernels: tuple[Kernel, ...]
 
 
 def parse(text: str, num_devices: int, *, unknown_trips: int = 1) -> Program:
-    """Reads a program.
+    """Reads a program from the text of `compiled.as_text()`.
 
-    Args:
-      text: of `compiled.as_text()`.
-      num_devices: of the mesh: those of a collective that names no groups.
-      unknown_trips: what a loop of unknown length counts as.
+    A collective that names no groups is one of `num_devices`, and a loop of unknown length counts
+    as `unknown_trips` rounds.
     """
     computations = dict(_computations(text))
     times, fused, unknown = _times(computations, unknown_trips)
@@ -205,7 +181,7 @@ def _trips(line: str, computations: dict[str, list[str]]) -> int | None:
 
 
 def _continues(computation: str, lines: list[str]) -> bool:
-    """Returns whether a collective in there only continues one that began elsewhere.
+    """True if a collective in there only continues one that began elsewhere.
 
     libtpu cuts an asynchronous collective into pieces and puts each into the fusion that runs
     beside it; the instruction stands in all of them.
@@ -263,7 +239,7 @@ def _group_size(line: str, num_devices: int) -> int:
 
 
 def _sizes(of: str) -> list[int]:
-    """Returns the bytes of each array of a type: 'bf16[2,3]{1,0}' -> [12]."""
+    """The bytes of each array of a type: 'bf16[2,3]{1,0}' -> [12]."""
     return [
         math.ceil(math.prod(int(n) for n in shape.split(',') if n) * _bits(kind) / 8)
         for kind, shape in _SHAPE.findall(of)
@@ -271,6 +247,6 @@ def _sizes(of: str) -> list[int]:
 
 
 def _bits(kind: str) -> int:
-    """Returns the bits of a type: 'bf16' -> 16, 'f8e4m3fn' -> 8, 'pred' -> 8."""
+    """The bits of a type: 'bf16' -> 16, 'f8e4m3fn' -> 8, 'pred' -> 8."""
     match = re.match(r'[a-z]+(\d+)', kind)
     return int(match[1]) if match else 8

@@ -1,38 +1,202 @@
-"""The costs of compiled programs: memory, products, collectives and seconds.
+"""What the programs of a config cost: memory, products, collectives and seconds.
 
-`study` compiles one program of a Job, `plan_job` all of them.
+A Job holds the train step and decoding as shapes with shardings, and no array. `study` compiles one
+of its programs, `plan_job` all of them.
 """
 
 import dataclasses
+import math
 import re
 import time
 from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
+import flax.linen as nn
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
+from xlbench import config as config_lib, decoding, runs
+from xlbench.config import epochs
+from xlbench.data import features
+from xlbench.evaluators import generation
 from xlbench.models.fused import choice
-from xlbench.parallel import partitioning
-from xlbench.plan import hlo, programs
+from xlbench.models.lora import Lora
+from xlbench.parallel import partitioning, programs
+from xlbench.plan import hlo
 from xlbench.plan.devices import Device
 from xlbench.plan.figures import Figures
-from xlbench.plan.programs import Job
 from xlbench.system import machine
 from xlbench.system.errors import UserError
 from xlbench.system.progress import Progress
-from xlbench.training import products
-from xlbench.training.objectives.contract import Batch
-from xlbench.trees import Params
+from xlbench.training import objectives, optimizers, train_step as train_step_lib
+from xlbench.training.objectives.contract import Batch, Objective
+from xlbench.trees import Mask, Params, Shapes
+
+# Of a program, as shapes: first the state or the parameters, then the batch.
+Arguments: TypeAlias = tuple[
+    Any, dict[str, jax.ShapeDtypeStruct], *tuple[jax.ShapeDtypeStruct, ...]
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """The shapes and shardings of a config's first stage on a mesh; no array is allocated."""
+
+    config: ConfigDict
+    mesh: Mesh
+    model: nn.Module
+    objective: Objective
+    mask: Mask
+    state: train_step_lib.TrainState
+    batch: dict[str, jax.ShapeDtypeStruct]
+    rng: jax.ShapeDtypeStruct
+    stage: str
+
+    @property
+    def lora(self) -> Lora:
+        """The block config.lora."""
+        return Lora(**self.config.lora)
+
+    @property
+    def num_parameters(self) -> int:
+        """All parameters, trained or not."""
+        return sum(leaf.size for leaf in jax.tree.leaves(self.state.params))
+
+    @property
+    def num_trained(self) -> int:
+        """The parameters that training moves."""
+        trained, _ = train_step_lib.split_params(self.state.params, self.mask)
+        return sum(leaf.size for leaf in trained.values())
+
+    @property
+    def trained_share(self) -> float:
+        """The share of parameters that training moves."""
+        return self.num_trained / self.num_parameters
+
+    @property
+    def state_bytes(self) -> dict[str, int]:
+        """The bytes of the state on one device, by kind."""
+        return {
+            'parameters': device_bytes(self.state.params),
+            'optimizer_state': device_bytes(self.state.opt_state),
+        }
+
+
+def make_job(
+    config: ConfigDict, devices: Sequence[jax.Device], vocab_size: int, labels: int
+) -> Job:
+    """The first stage of a config on these devices.
+
+    Raises:
+      UserError: mesh, model, batch or pattern cannot work.
+    """
+    mesh = partitioning.make_mesh(**config.mesh, devices=devices)
+    stage = next(iter(config.stages))
+    batches = config_lib.batches_of(config, stage)
+    rows, lengths = batches['batch_size'], dict(batches['lengths'])
+    partitioning.check_batch_size(rows, mesh, config.accumulate)
+    partitioning.check_lengths(lengths, mesh)
+    runs.check_attention(config, mesh)
+    objective = objectives.build(**config.objective)
+    block = dict(config.model)
+    if 'num_labels' in block:
+        block['num_labels'] = labels
+    model = runs.build_model(block, vocab_size)
+    lora = Lora(**config.lora)
+    shapes, shardings = train_step_lib.params_like(model, objective, mesh, lora)
+    mask = lora.restrict(optimizers.trainable_mask(shapes, tuple(config.trainable)))
+    tx, _ = optimizers.of_stage(epochs.as_steps(config), stage)
+    state = train_step_lib.state_like(tx, shapes, shardings, mask)
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    rng = jax.ShapeDtypeStruct(key.shape, key.dtype, sharding=partitioning.replicated(mesh))
+    batch = _batch_like(objective.view, rows, lengths, mesh)
+    return Job(config, mesh, model, objective, mask, state, batch, rng, stage)
+
+
+def _batch_like(
+    view: str, rows: int, lengths: Mapping[str, int], mesh: Mesh
+) -> dict[str, jax.ShapeDtypeStruct]:
+    """The shapes of a batch without a single example, cut over the mesh."""
+    conventions = features.Conventions(pad_id=0, eos_id=1, decoder_start_id=0, vocab_size=2)
+    empty = features.VIEWS[view]([[]] * rows, features.Layout(lengths, conventions))
+    return {name: _row_array(mesh, value.shape, value.dtype) for name, value in empty.items()}
+
+
+def _row_array(mesh: Mesh, shape: tuple[int, ...], dtype: np.dtype) -> jax.ShapeDtypeStruct:
+    sharding = partitioning.batch_sharding(mesh, shape)
+    return jax.ShapeDtypeStruct(shape, dtype, sharding=sharding)
+
+
+def device_bytes(tree: Shapes | Params) -> int:
+    """Counts the bytes of a tree of arrays, or of shapes with shardings, on one device."""
+    return sum(
+        math.prod(leaf.sharding.shard_shape(leaf.shape)) * leaf.dtype.itemsize
+        for leaf in jax.tree.leaves(tree)
+    )
+
+
+def train_program(job: Job) -> tuple[jax.stages.Wrapped, Arguments]:
+    """(the train step as xlbench.train jits it, its arguments)."""
+    tx, schedule = optimizers.of_stage(job.config, job.stage)
+    step = train_step_lib.make_train_step(
+        job.model,
+        job.objective,
+        tx,
+        schedule,
+        job.mask,
+        accumulate=job.config.accumulate,
+        lora=job.lora,
+        adapters=range(len(job.lora.languages)),
+    )
+    return train_step_lib.jitted(step, job.state), (job.state, job.batch, job.rng)
+
+
+def decode_program(job: Job, block: ConfigDict) -> tuple[jax.stages.Wrapped, Arguments, int]:
+    """(decoding as the evaluator jits it, its arguments, most tokens of a text)."""
+    partitioning.check_batch_size(block.batch_size, job.mesh)
+    partitioning.check_lengths(block.lengths, job.mesh)
+    options = generation.options(block.lengths, block.get('decoding'))
+    batch = _batch_like(job.objective.view, block.batch_size, dict(block.lengths), job.mesh)
+    index = _row_array(job.mesh, (block.batch_size,), jnp.int32)
+    batch['example_index'] = index
+    if job.config.model.family == 'mbart':
+        batch['forced_first'] = index  # The language of each text.
+
+    layout = decoding.layout_of(job.model, job.state.params)
+
+    def decode(params: Params, batch: dict[str, jax.Array]) -> decoding.Decoded:
+        params = job.lora.of(params, 0)
+        first = batch.pop('forced_first', None)
+        ids: Any = dict(start_id=0, eos_id=1, pad_id=0)  # Which they are changes no shape.
+        return decoding.decode(
+            job.model, params, batch, options, **ids, forced_first=first, layout=layout
+        )
+
+    return jax.jit(decode), (job.state.params, batch), options.max_length
+
+
+def decoded_evals(config: ConfigDict) -> dict[str, ConfigDict]:
+    """The evaluations that decode, one for each different shape."""
+    if not objectives.build(**config.objective).writes_text:
+        return {}
+    shapes: dict[tuple, tuple[str, ConfigDict]] = {}
+    for name, block in config.evals.items():
+        if block.get('decode', True):
+            shape = (block.batch_size, str(block.lengths), str(block.get('decoding')))
+            shapes.setdefault(shape, (name, block))
+    return dict(shapes.values())
 
 
 def plan_job(job: Job, device: Device, *, with_decoding: bool) -> Figures:
     """Compiles all programs of a config on one mesh."""
     result = outline(job)
-    jitted, args = programs.train_program(job)
+    jitted, args = train_program(job)
     result['programs'].append(study('the train step', jitted, args, job, device))
-    for name, block in programs.decoded_evals(job.config).items() if with_decoding else ():
-        jitted, args, length = programs.decode_program(job, block)
+    for name, block in decoded_evals(job.config).items() if with_decoding else ():
+        jitted, args, length = decode_program(job, block)
         beside = job.state_bytes['optimizer_state']  # Training waits meanwhile.
         result['programs'].append(
             study(f'decoding of {name}', jitted, args, job, device, trips=length, also=beside)
@@ -49,22 +213,19 @@ def outline(job: Job) -> Figures:
         'mesh_in_words': partitioning.describe(job.mesh),
         'parameters': job.num_parameters,
         'trained_share': job.trained_share,
-        'device_bytes': job.state_bytes | {'batch': programs.device_bytes(job.batch)},
+        'device_bytes': job.state_bytes | {'batch': device_bytes(job.batch)},
         'model_flops': model_flops(job),
-        'held_whole': held_whole(job),
+        'held_whole': partitioning.held_whole(job.state),
         'programs': [],
         'fits': None,
     }
 
 
 def hours(plan: Figures, config: ConfigDict, peak: float, mfu: float) -> Figures:
-    """Returns how long each stage takes if a step's products run at a share of the peak.
+    """Estimates the hours of each stage if a step's products run at a share of the peak.
 
-    Args:
-      plan: of the step.
-      config: says how many steps a stage has.
-      peak: FLOP/s of all devices.
-      mfu: the share, model FLOP/s utilisation (arXiv:2204.02311, appendix B), above 0 up to 1.
+    The share is the model FLOP/s utilisation (arXiv:2204.02311, appendix B), above 0 up to 1; the
+    peak is in FLOP/s of all devices.
     """
     seconds = plan['model_flops'] / (mfu * peak)
     lengths = {name: stage.num_steps for name, stage in config.stages.items()}
@@ -75,23 +236,17 @@ def hours(plan: Figures, config: ConfigDict, peak: float, mfu: float) -> Figures
 def study(
     name: str,
     jitted: jax.stages.Wrapped,
-    args: programs.Arguments,
+    args: Arguments,
     job: Job,
     device: Device,
     *,
     trips: int = 1,
     also: int = 0,
 ) -> Figures:
-    """Compiles a program and says all that is known of it.
+    """Compiles a program of a job, and gives all figures that are known of it.
 
-    Args:
-      name: of the program.
-      jitted: the program.
-      args: its arguments, as shapes.
-      job: that it is of.
-      device: that it is for.
-      trips: what a loop of unknown length counts as.
-      also: bytes that lie on the device beside the program's own.
+    `trips` is what a loop of unknown length counts as; `also` are bytes that lie on the device
+    beside the program's own.
     """
     started = time.monotonic()
     program: Figures = {
@@ -101,18 +256,17 @@ def study(
     }
     with partitioning.activate(job.mesh), Progress(f'compiling {name}'):
         traced = jitted.trace(*args)
-        program['matmul_flops'] = products.matmul_flops(traced.jaxpr.jaxpr, trips)
+        program['matmul_flops'] = programs.matmul_flops(traced.jaxpr.jaxpr, trips)
         try:
             compiled = traced.lower().compile()
         except jax.errors.JaxRuntimeError as error:
-            needed = refused(str(error))
-            program |= {'fits': False, 'refused': needed}
+            program |= {'fits': False, 'refused': refused(str(error))}
             compiled = None
     program['compile_seconds'] = round(time.monotonic() - started, 1)
     if compiled is None:
         needed = program['refused']['needed']
         return program | {'memory': {'needed': needed and needed + also}, 'estimate': {}}
-    program['memory'] = memory_of(compiled, also, held_by_process(job.mesh))
+    program['memory'] = _memory(compiled, also, _held_by_process(job.mesh))
     program['fits'] = (
         None if device.capacity is None else program['memory']['needed'] <= device.capacity
     )
@@ -130,16 +284,16 @@ def study(
         'unknown_loops': parsed.unknown_loops,
         'unknown_trips': trips,
     }
-    program['estimate'] = estimate(program, parsed, costs, device)
+    program['estimate'] = _estimate(program, parsed, costs, device)
     return program
 
 
-def held_by_process(mesh: Mesh) -> int | None:
-    """Returns bytes of each device that a process takes beside its arrays; None where nobody knows.
+def _held_by_process(mesh: Mesh) -> int | None:
+    """Bytes of each device that a process takes beside its arrays; None where nobody knows.
 
     That is Python, jax, and the programs that were compiled: CPU devices share the machine's memory
-    with them. This process has no arrays, and the same programs: what it holds is what a process
-    that trains would.
+    with them. This process has no arrays, and the same programs: it holds as much as a process that
+    trains would.
     """
     if mesh.devices.flat[0].platform != 'cpu':
         return 0
@@ -148,17 +302,15 @@ def held_by_process(mesh: Mesh) -> int | None:
     return held and held // mesh.size
 
 
-def memory_of(
-    compiled: jax.stages.Compiled, also: int, process: int | None
-) -> dict[str, int | None]:
-    """Returns bytes of one device by the compiler, and 'needed' with all beside them."""
+def _memory(compiled: jax.stages.Compiled, also: int, process: int | None) -> dict[str, int | None]:
+    """Bytes of one device by the compiler, and 'needed' with all beside them."""
     memory = compiled.memory_analysis()
     sizes = {
         key: getattr(memory, f'{key}_size_in_bytes')
         for key in ('argument', 'output', 'alias', 'temp', 'generated_code')
     }
-    # What train_words.compile_line counts, and the program itself. What is aliased is in arguments
-    # and outputs, and there only once.
+    # As training/memory.py counts, and the program itself. What is aliased is in arguments and
+    # outputs, and there only once.
     needed = sum(sizes.values()) - 2 * sizes['alias'] + also + (process or 0)
     return sizes | {'process': process, 'needed': needed}
 
@@ -177,24 +329,16 @@ def refused(message: str) -> Figures:
         raise UserError(f'the compiler failed: {line[:300]}')
     units = {'': 1, 'K': 2**10, 'M': 2**20, 'G': 2**30, 'T': 2**40}
     number = r'([\d.]+)([KMGT]?)'
-    for pattern in (
-        rf'\({number}\) exceeds available HBM \({number}\)',
-        rf'Used {number} of {number}',
-    ):
-        if match := re.search(pattern, line):
-            needed, needed_unit, limit, limit_unit = match.groups()
-            return {
-                'needed': round(float(needed) * units[needed_unit]),
-                'limit': round(float(limit) * units[limit_unit]),
-                'message': line[:300],
-            }
-    return {'needed': None, 'limit': None, 'message': line[:300]}
-
-
-def held_whole(job: Job) -> list[str]:
-    """Lists parameters and optimizer state that every device holds whole, a line each."""
-    shardings = jax.tree.map(lambda leaf: leaf.sharding, job.state)
-    return partitioning.held_whole(job.state, shardings, job.mesh)
+    match = re.search(rf'\({number}\) exceeds available HBM \({number}\)', line)
+    match = match or re.search(rf'Used {number} of {number}', line)
+    if not match:
+        return {'needed': None, 'limit': None, 'message': line[:300]}
+    needed, needed_unit, limit, limit_unit = match.groups()
+    return {
+        'needed': round(float(needed) * units[needed_unit]),
+        'limit': round(float(limit) * units[limit_unit]),
+        'message': line[:300],
+    }
 
 
 def model_flops(job: Job) -> int:
@@ -210,21 +354,21 @@ def model_flops(job: Job) -> int:
 
     with partitioning.activate(job.mesh):
         traced = jax.jit(loss).trace(job.state.params, job.batch, job.rng)
-    return 3 * products.matmul_flops(traced.jaxpr.jaxpr)
+    return 3 * programs.matmul_flops(traced.jaxpr.jaxpr)
 
 
 def by_kind(collectives: Sequence[hlo.Collective]) -> list[Figures]:
-    """Sums up what is of one kind and network: how many, bytes they work on and a device sends."""
+    """Sums up the collectives of each kind and network."""
     return _summed_up(collectives, ('kind', 'between_slices'), 'bytes')
 
 
-def largest_collectives(collectives: Sequence[hlo.Collective], most: int = 5) -> list[Figures]:
-    """Lists the collectives that send the most; one row for equal ones of all layers."""
+def largest_collectives(collectives: Sequence[hlo.Collective]) -> list[Figures]:
+    """Lists the five collectives that send the most; one row for equal ones of all layers."""
     fields = ('kind', 'between_slices', 'type', 'devices', 'op')
     collectives = [
         dataclasses.replace(one, op=re.sub(r'_\d+\b', '_*', one.op)) for one in collectives
     ]
-    return _summed_up(collectives, fields, 'wire_bytes')[:most]
+    return _summed_up(collectives, fields, 'wire_bytes')[:5]
 
 
 def _summed_up(
@@ -242,7 +386,7 @@ def _summed_up(
     return sorted(rows.values(), key=lambda row: -row[by])
 
 
-def estimate(
+def _estimate(
     program: Figures, parsed: hlo.Program, costs: Mapping[str, float], device: Device
 ) -> Figures:
     """Estimates the seconds of a run: the compiler's, and ours from the makers' peaks."""
@@ -252,7 +396,7 @@ def estimate(
         if device.clock:
             result['compiler_seconds'] = parsed.cycles / device.clock
             result['compiler_source'] = 'its estimated_cycles / clock, without waiting for links'
-            if kernels := kernel_seconds(parsed.kernels, device):
+            if kernels := _kernel_seconds(parsed.kernels, device):
                 result['compiler_seconds'] += kernels
                 result['compiler_source'] += f'; with {1e3 * kernels:.4g} ms of our kernels'
         else:
@@ -278,7 +422,7 @@ def estimate(
     return result
 
 
-def kernel_seconds(kernels: Sequence[hlo.Kernel], device: Device) -> float:
+def _kernel_seconds(kernels: Sequence[hlo.Kernel], device: Device) -> float:
     """Estimates kernels that the compiler gives no cycles: the longer of products and memory."""
     if not device.peak or not device.memory_speed:
         return 0.0

@@ -3,7 +3,6 @@
   objectives   what is learned: batches in, loss and predictions out
   losses       sums of losses over arrays
   train_step   fresh parameters, and one optimizer step, compiled once
-  products     counts the operations of a traced program
   rows         the rows of a token table that a step trains
   optimizers   optimizers, schedules, and which parameters move
   checkpoints  saves and restores a run
@@ -12,6 +11,5 @@
   messages     the lines that a run prints
   experiment   the objects that a config builds
   evaluation   evaluations while it trains, and the best score
-  stage_steps  the step of a stage: its state, optimizer, compilation
   loop         stages of steps, evaluations and checkpoints
 """

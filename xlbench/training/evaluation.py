@@ -23,15 +23,7 @@ _LONGEST_SAMPLE = 1000
 
 
 class Evaluation:
-    """The evaluations of a run.
-
-    Args:
-      config: of the run.
-      workdir: of the run.
-      evals: {name: (evaluator, every)}, see Experiment.
-      log: of the run.
-      interruption: asked after every batch whether the run is told to end.
-      watch: is told of every batch.
+    """The evaluations of a run; `interruption` and `watch` hear of every batch.
 
     Attributes:
       final: {name: evaluator} of those at the end of a stage.
@@ -61,14 +53,7 @@ class Evaluation:
         ]
 
     def run(self, name: str, params: Params, step: int, stage: str) -> Scores:
-        """Evaluates parameters, and writes the scores into the log.
-
-        Args:
-          name: of the evaluation.
-          params: of the model.
-          step: that they are of.
-          stage: that is trained.
-        """
+        """Evaluates the parameters of a step, and writes the scores into the log."""
         evaluator, _ = self._evals[name]
         started = time.monotonic()
         rows = self._config.evals[name].batch_size
@@ -98,22 +83,15 @@ class Evaluation:
         return scores
 
     def _after_batch(self) -> None:
-        """Tells the watch of a batch, and ends the run if it is told to."""
         self._watch.done(next(self._batches), 'evaluation batch')
         self._interruption.check()
 
     def chooses(self, name: str) -> bool:
-        """Returns whether an evaluation has the score that chooses the best checkpoint."""
+        """True if a score of this evaluation chooses the best checkpoint."""
         return name == self._config.best.score.partition('/')[0]
 
     def note_score(self, step: int, scores: Scores, progress: Progress) -> None:
-        """Notes the score that chooses the best checkpoint: the best so far, or one more below it.
-
-        Args:
-          step: of the scores.
-          scores: of the evaluation that `chooses`.
-          progress: of the run; its `best` and `stale` change.
-        """
+        """Notes the score that chooses the best checkpoint in `best` or `stale` of progress."""
         name, task, key = self._config.best.score.split('/')
         if key == 'headline':
             score = self._evals[name][0].headline(scores, task)

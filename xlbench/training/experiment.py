@@ -44,16 +44,9 @@ def stage_batches(
     position: Mapping[str, int] | None = None,
     **changed: Setting,
 ) -> batches_lib.TrainBatches:
-    """This process's batches of a stage.
+    """This process's batches of a stage, from its beginning or from a position.
 
-    Args:
-      config: of the run, checked.
-      name: of the stage.
-      data: all that the stage names.
-      mesh: whose devices share the rows.
-      view: of the objective.
-      position: where to go on; by default the stage begins.
-      **changed: keys of config.batches that are to have other values here.
+    `changed` are keys of config.batches that are to have other values here.
 
     Raises:
       UserError: such batches cannot be made.
@@ -83,10 +76,6 @@ def stage_data(data: Data, stage: ConfigDict) -> tuple[list[Prepared], list[floa
 
     Each added mixture has its `rate` times as many examples as the stage's own, and shares them
     among its tasks at its own rates.
-
-    Args:
-      data: all that the stage names.
-      stage: its block.
     """
     tasks, rates = data[stage.mixture, stage.split]
     if not stage.get('added'):
@@ -123,7 +112,7 @@ def data_facts(data: Data) -> dict[str, dict[str, str] | dict[str, int] | str]:
 
 
 def is_sample(data: Data) -> bool:
-    """Returns whether any of the data are the embedded sample corpora."""
+    """True if any of the data are the embedded sample corpora."""
     return any(task.manifest['data'] == 'sample' for tasks, _ in data.values() for task in tasks)
 
 
@@ -134,7 +123,7 @@ class Evaluator(Protocol):
 
     @property
     def notes(self) -> Mapping[str, str]:
-        """Returns warnings about tasks, by their names."""
+        """Warnings about tasks, by their names."""
 
     def run(
         self,
@@ -162,23 +151,11 @@ class Evaluator(Protocol):
 class Experiment:
     """All that a config builds before any parameter exists.
 
-    Attributes:
-      mesh: the devices.
-      data: everything that the config's stages, evals and baselines read.
-      model: a Linen module.
-      lora: what is adapted, if anything.
-      objective: what the model is trained for.
-      initialise: makes fresh parameters.
-      shapes: of the parameters.
-      shardings: of the parameters.
-      mask: tree of bools, the trainable parameters.
-      tokenizer: of the vocabulary that the data was prepared with.
-      evals: {name: (evaluator, every)}.
-      given: epochs of the config in place of which it has steps now, by their keys.
+    `shapes`, `shardings` and `mask` are trees of the parameters; True in the mask is trained.
     """
 
     mesh: Mesh
-    data: Data
+    data: Data  # Everything that the config's stages, evals and baselines read.
     model: nn.Module
     lora: Lora
     objective: Objective
@@ -186,13 +163,14 @@ class Experiment:
     shapes: Shapes
     shardings: Shardings
     mask: Mask
-    tokenizer: Tokenizer
-    evals: Mapping[str, tuple[Evaluator, int]]
+    tokenizer: Tokenizer  # Of the vocabulary that the data was prepared with.
+    evals: Mapping[str, tuple[Evaluator, int]]  # {name: (evaluator, every)}
+    # {key: epochs of the config in place of which it has steps now}
     given: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def is_sample(self) -> bool:
-        """True if any of the data are the embedded sample corpora."""
+        """See `is_sample`."""
         return is_sample(self.data)
 
     def adapters(self, stage: ConfigDict) -> list[int]:
@@ -201,12 +179,12 @@ class Experiment:
 
     @property
     def num_parameters(self) -> int:
-        """Trained or not."""
+        """All parameters, trained or not."""
         return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(self.shapes))
 
     @property
     def num_trainable(self) -> int:
-        """Counts the parameters that training moves."""
+        """The parameters that training moves."""
         trainable, _ = train_step.split_params(self.shapes, self.mask)
         return sum(math.prod(leaf.shape) for leaf in trainable.values())
 
@@ -219,16 +197,7 @@ def trained_vocab_rows(
     of_model: TransformerConfig,
     vocabulary: Tokenizer,
 ) -> Rows:
-    """Finds the rows that a run trains; reads its training data where only some of them are.
-
-    Args:
-      config: of the run.
-      data: all that it names.
-      shapes: of the parameters.
-      mask: the parameters that are trained.
-      of_model: the model's config.
-      vocabulary: of the run.
-    """
+    """Finds the rows that a run trains; reads its training data where only some of them are."""
     if config.get('embedding_rows') != 'occurring':
         return ALL_ROWS
     family = config.model.family
@@ -257,7 +226,7 @@ def trained_vocab_rows(
 
 
 def _ids_seen(tasks: Sequence[Prepared], sides: Sequence[str]) -> np.ndarray:
-    """[vocabulary] bool: whether an id stands in some example's `sides`, as far as it has them."""
+    """[vocabulary] bool: True for an id that stands in a side of some example."""
     ids = np.zeros(tasks[0].manifest['vocabulary']['size'], bool)
     total = sum(len(task) for task in tasks)
     with Progress('read', total, 'examples', active=jax.process_index() == 0) as progress:

@@ -48,27 +48,19 @@ _FREE = re.compile(
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """Parameters that are somewhere else.
+    """Parameters that are somewhere else, by 'a/b/c' names."""
 
-    Attributes:
-      name: as the user wrote it, or more exact.
-      model: arguments of models.build.
-      shapes: of its parameters, by 'a/b/c' names.
-      read: name -> a parameter, in the host's memory.
-      surplus: what else there is, which no model of ours has.
-      adapters: of a run; with `languages`, the parameters hold the adapters of all of them.
-    """
-
-    name: str
-    model: Mapping[str, Any]
+    name: str  # As the user wrote it, or more exact.
+    model: Mapping[str, Any]  # Arguments of models.build.
     shapes: Mapping[str, tuple[int, ...]]
-    read: Callable[[str], np.ndarray]
-    surplus: tuple[str, ...] = ()
+    read: Callable[[str], np.ndarray]  # From a name to a parameter in the host's memory.
+    surplus: tuple[str, ...] = ()  # Names of what no model of ours has.
+    # Of a run; with `languages`, the parameters hold the adapters of all of them.
     adapters: lora.Lora = dataclasses.field(default_factory=lora.Lora)
 
     @property
     def num_parameters(self) -> int:
-        """Numbers in all."""
+        """The numbers in all parameters."""
         return sum(math.prod(shape) for shape in self.shapes.values())
 
     @property
@@ -81,7 +73,7 @@ def open_source(spec: str) -> Source:
     """Opens the parameters that `spec` names; see the top of this file.
 
     Raises:
-      UserError: it is nothing of that.
+      UserError: it names none.
     """
     workdir, step = config_lib.split_step(spec)
     if (workdir / 'checkpoints').is_dir():
@@ -139,7 +131,7 @@ def _of_language(source: Source, workdir: str, lang: str) -> Source:
 
 
 def without_lora(source: Source) -> Source:
-    """Returns the same model with LoRA merged into its kernels; UserError for one of several."""
+    """The same model with LoRA merged into its kernels; UserError for adapters of several."""
     source.adapters.named(source.name.partition(',')[0], '')
     shapes = {n: s for n, s in source.shapes.items() if n.rpartition('/')[2] not in lora.LEAVES}
 
@@ -158,11 +150,7 @@ def without_lora(source: Source) -> Source:
 class Plan:
     """A plan of which parameters of a run come from where, made from names and shapes alone.
 
-    Args:
-      spec: config.init_from, not empty.
-      family: of the run's model.
-      model: the run's.
-      shapes: tree of the run's parameters, LoRA's among them.
+    `shapes` is the tree of the run's parameters, LoRA's among them.
 
     Attributes:
       lines: what is loaded, initialised and ignored.
@@ -245,11 +233,7 @@ class Plan:
                 yield f'  {what}: {len(names)}, {", ".join(_summary(names))}'
 
     def notes(self, mask: Mask) -> list[str]:
-        """Lists what is loaded, a line each, and the fresh parameters that no step changes.
-
-        Args:
-          mask: tree of bools, the parameters that are trained.
-        """
+        """Lists what is loaded, a line each, and the fresh parameters that no step changes."""
         trained = traverse_util.flatten_dict(mask, sep='/')
         fixed = [name for name in self.facts['initialised_fresh'] if not trained[name]]
         # LoRA's scale is a constant.
@@ -264,11 +248,7 @@ class Plan:
         ]
 
     def load(self, params: Params) -> Params:
-        """The parameters with what the source has in their place; consumes them.
-
-        Args:
-          params: tree of fresh arrays, placed on the devices.
-        """
+        """Puts what the source has in place of fresh parameters, which it consumes."""
         flat = traverse_util.flatten_dict(params, sep='/')
         for name, origin in self._from.items():
             fresh = flat[name]
@@ -286,7 +266,7 @@ def _base(config: TransformerConfig) -> type[TransformerConfig]:
 def _differing(
     ours: tuple[int, ...], theirs: tuple[int, ...] | None, axes: Iterable[str | None]
 ) -> set[str | None]:
-    """The logical axes along which two shapes differ; {None} if that cannot be said."""
+    """The logical axes along which two shapes differ; {None} if they are not known."""
     axes = tuple(axes)
     if theirs is None or ours == theirs:
         return set()

@@ -4,18 +4,22 @@ import collections
 import contextlib
 import functools
 import importlib
+import itertools
 import pathlib
 import threading
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
+import flax.linen as nn
 import jax
+import optax
+from flax import traverse_util
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, tracking
 from xlbench.data import batches as batches_lib
 from xlbench.data.prepared import Prepared
-from xlbench.parallel import partitioning
+from xlbench.parallel import cluster, partitioning
 from xlbench.parallel.preemption import Interruption
 from xlbench.parallel.watchdog import Watch
 from xlbench.system import files, logs, machine
@@ -23,13 +27,16 @@ from xlbench.system.errors import UserError
 from xlbench.training import (
     checkpoints as checkpoints_lib,
     init_from,
+    memory,
     messages,
+    optimizers,
     train_step as train_step_lib,
 )
-from xlbench.training.checkpoints import DamagedCheckpoint, Position, Progress, stages_begun
+from xlbench.training.checkpoints import DamagedCheckpoint, Position, Progress
 from xlbench.training.evaluation import Evaluation
 from xlbench.training.experiment import Experiment, stage_batches, stage_data, trained_vocab_rows
-from xlbench.training.stage_steps import StageSteps
+from xlbench.training.objectives.contract import Objective
+from xlbench.training.train_step import TrainState, TrainStep
 from xlbench.trees import Params
 
 # Steps that may be in flight: enough to keep a device busy, few enough to notice a failure soon.
@@ -37,31 +44,19 @@ STEPS_AHEAD = 2
 
 
 class InFlightStep(NamedTuple):
-    """A step that was dispatched, and whose end nobody has waited for yet.
-
-    Attributes:
-      step: its number.
-      batches: the feed of its batch.
-      position: of the batch in the feed.
-      metrics: of the step, on the device.
-    """
+    """A step that was dispatched, and whose end nobody has waited for yet."""
 
     step: int
     batches: batches_lib.TrainBatches
-    position: Position
-    metrics: dict[str, jax.Array]
+    position: Position  # Of its batch in `batches`.
+    metrics: dict[str, jax.Array]  # On the device.
 
 
 class Trainer:
     """The run as it goes on: its state on the devices, its progress, its log and checkpoints.
 
-    Args:
-      config: of the run, checked.
-      workdir: of the run.
-      experiment: what the config builds.
-      source: what the parameters start from; None: fresh ones, or a checkpoint of the run.
-      interruption: asked after every step and batch whether the run is told to end.
-      watch: is told of every step and batch that was done.
+    The parameters start from `source`, or fresh where it is None and the run has no checkpoint.
+    `interruption` is asked after every step and batch, and `watch` is told of it.
     """
 
     def __init__(
@@ -87,11 +82,11 @@ class Trainer:
             experiment.model.config,
             experiment.tokenizer,
         )
-        self.steps = StageSteps(config, experiment, self.rng, self.rows, self.log, watch)
-        self.num_steps = sum(stage.num_steps for stage in config.stages.values())
-        # {stage: the step that it begins after}
-        self._begun = stages_begun((s, stage.num_steps) for s, stage in config.stages.items())
-        self.state: train_step_lib.TrainState | None = None
+        lengths = {name: stage.num_steps for name, stage in config.stages.items()}
+        self.num_steps = sum(lengths.values())
+        ends = itertools.accumulate(lengths.values(), initial=0)
+        self._begun = dict(zip(lengths, ends, strict=False))  # {stage: the step it begins after}
+        self.state: TrainState | None = None
         self.progress = Progress()
         self.in_flight: collections.deque[InFlightStep] = collections.deque()  # Oldest first.
         self.window: list[dict[str, jax.Array]] = []  # Metrics of steps that are not logged yet.
@@ -104,7 +99,7 @@ class Trainer:
     def resume(self) -> None:
         """Takes up the newest checkpoint that can be read, if there is one."""
         with self.watch.paused('reading a checkpoint'):
-            while (step := self.checkpoints.newest(self.log.line, self._inconsistency)) is not None:
+            while (step := self.checkpoints.newest(self.log.line)) is not None:
                 try:
                     self._restore(step)
                     return
@@ -114,12 +109,6 @@ class Trainer:
                     self.log.line(str(error))
         self.log.rewind(0)  # What a process wrote that died before its first checkpoint.
 
-    def _inconsistency(self, step: int, progress: Progress) -> str:
-        """Says which part of a checkpoint's progress is impossible in this run."""
-        if unknown := set(progress.due) - set(self.experiment.evals):
-            return f'it names unknown evaluations: {", ".join(map(repr, sorted(unknown)))}'
-        return progress.inconsistency(step, self._begun)
-
     def _restore(self, step: int) -> None:
         stage = checkpoints_lib.read_progress(self.workdir, step).stage
         if stage not in self.config.stages:
@@ -127,7 +116,7 @@ class Trainer:
                 f'checkpoint {step} of {self.workdir} is from stage {stage!r}, but the config has '
                 f'{", ".join(self.config.stages)}; choose another --workdir'
             )
-        self.state, self.progress = self.checkpoints.restore(step, self.steps.state_like(stage))
+        self.state, self.progress = self.checkpoints.restore(step, self._state_like(stage))
         again = [] if stage in self.progress.chosen else list(self.evaluation.final)
         begun = self._begun[stage]
         self.log.rewind(step, again=again, after=begun, due=self.progress.due)
@@ -164,20 +153,25 @@ class Trainer:
             return
         if self.progress.stage and order.index(self.progress.stage) > order.index(name):
             return
-        first_step = self._begun[name]
-        train_step = self.steps.step(name, first_step)
+        first_step, train_step = self._begun[name], self._train_step(name)
         begins = self.progress.stage != name
         if begins:
             self.progress.position = None
         with contextlib.closing(self._feed(name)) as batches:
             if self.state is None and jax.process_count() == 1:
-                self.steps.trace_ahead(name, train_step, batches)
+                # The step is traced while the program that makes the parameters is compiled.
+                with self.watch.paused('compiling'):
+                    experiment.initialise.compile_ahead(self.rng)
+                    first = partitioning.put_batch(batches.first(), experiment.mesh)
+                    train_step.lower(self._state_like(name), first)
             if begins:
-                self.state = self.steps.state(name, self._params_for(name), first_step)
+                tx, _ = optimizers.of_stage(self.config, name)
+                self.state = train_step_lib.init_state(
+                    tx, self._params_for(name), experiment.mask, first_step, self.rows
+                )
                 self.progress.stage = name
                 self.progress.best, self.progress.stale = None, 0
-            shardings = jax.tree.map(lambda leaf: leaf.sharding, self.state)
-            for line in partitioning.held_whole(self.state, shardings, experiment.mesh):
+            for line in partitioning.held_whole(self.state):
                 self.log.line(f'every device holds a full copy of {line}')
             tasks, _ = stage_data(experiment.data, stage)
             for line in messages.data_table(name, stage, batches, tasks):
@@ -185,8 +179,42 @@ class Trainer:
             self._loop(name, train_step, batches, first_step + stage.num_steps)
         self._end_stage(name)
 
+    def _train_step(self, stage: str) -> TrainStep:
+        of, (tx, schedule) = self.experiment, optimizers.of_stage(self.config, stage)
+        step = _step_function(
+            of.model,
+            of.objective,
+            tx,
+            schedule,
+            tuple(traverse_util.flatten_dict(of.mask, sep='/').items()),
+            first_step=self._begun[stage],
+            accumulate=self.config.accumulate,
+            rows=self.rows,
+            lora=of.lora,
+            adapters=tuple(of.adapters(self.config.stages[stage])),
+        )
+        return TrainStep(step, self.rng, compiling=self._compiling, on_compile=self._compiled)
+
+    def _state_like(self, stage: str) -> TrainState:
+        """The shapes and shardings of the state in a stage."""
+        of, (tx, _) = self.experiment, optimizers.of_stage(self.config, stage)
+        return train_step_lib.state_like(tx, of.shapes, of.shardings, of.mask, self.rows)
+
+    @contextlib.contextmanager
+    def _compiling(self, what: str) -> Iterator[None]:
+        """Pauses the watch while a program is compiled, and waits for slower processes."""
+        with self.watch.paused(what):
+            yield
+            cluster.meet()
+
+    def _compiled(self, step: TrainStep) -> None:
+        mesh = self.experiment.mesh
+        self.log.line(messages.compile_line(step, mesh))
+        memory.check_step(step.memory, mesh, self.config)
+        step.keeps_memory = memory.keep_freed(step.memory, mesh)
+
     def _feed(self, name: str) -> batches_lib.TrainBatches:
-        """The batches of a stage, from where the run has come to."""
+        """The batches of a stage from the run's position on."""
         experiment = self.experiment
         return stage_batches(
             self.config,
@@ -198,13 +226,12 @@ class Trainer:
         )
 
     def _params_for(self, stage: str) -> Params:
-        """Returns the parameters that a stage starts from."""
+        """The parameters that a stage starts from."""
         if self.state is None:
             return self._first_params()
         before = self.progress.chosen.get(self.progress.stage)
-        if before is None or self.config.stages[stage].get('start_from', 'last') != 'best':
-            return self.state.params
-        if before == int(self.state.step):
+        last = self.config.stages[stage].get('start_from', 'last') != 'best'
+        if last or before in (None, int(self.state.step)):
             return self.state.params
         self.log.line(
             f'stage {stage} starts from the best checkpoint of stage {self.progress.stage}, '
@@ -215,11 +242,7 @@ class Trainer:
     # -------------------------------------------------------------------------------- the loop
 
     def _loop(
-        self,
-        name: str,
-        train_step: train_step_lib.TrainStep,
-        batches: batches_lib.TrainBatches,
-        end_step: int,
+        self, name: str, train_step: TrainStep, batches: batches_lib.TrainBatches, end_step: int
     ) -> None:
         """Dispatches steps; only logging, evaluation and saving wait for the device."""
         config, clock, first_step = self.config, logs.Clock(), int(self.state.step)
@@ -266,11 +289,7 @@ class Trainer:
                 self._skip_step(flight)
 
     def _skip_step(self, flight: InFlightStep) -> None:
-        """Writes down a step that was not finite, with its examples.
-
-        Raises:
-          UserError: config.nonfinite.skip does not allow as many of them.
-        """
+        """Writes down a step that was not finite; UserError if config.nonfinite.skip is used up."""
         stage = self.config.stages[self.progress.stage]
         tasks, _ = stage_data(self.experiment.data, stage)
         numbers = flight.batches.examples(flight.position.place())
@@ -308,7 +327,7 @@ class Trainer:
         self.log.line(logs.progress(step, self.num_steps, name, values, left))
 
     def _save(self, step: int) -> None:
-        """Begins to save a step; of one that is saved already its progress, if that has changed."""
+        """Begins to save a step, or only its progress if it is saved already."""
         self._wait_for_steps()
         with self.watch.paused('saving'):
             self.checkpoints.save(step, self.state, self.progress)
@@ -328,7 +347,7 @@ class Trainer:
     # ------------------------------------------------------------------------------ evaluation
 
     def _evaluate(self, stage: str, step: int, clock: logs.Clock) -> bool:
-        """Runs what is due; whether the score that chooses the best checkpoint was among it."""
+        """Runs what is due; True if the score that chooses the best checkpoint was among it."""
         scored = False
         while due := self.progress.due:
             self._wait_for_steps()
@@ -343,7 +362,7 @@ class Trainer:
     # ------------------------------------------------------------------------------------- end
 
     def _end_stage(self, stage: str) -> None:
-        """The evaluations of the end, on the best checkpoint of the stage, or on its last one."""
+        """Runs the final evaluations on the best checkpoint of the stage, or on its last one."""
         self.wait()
         best = self.progress.best
         last = int(self.state.step)
@@ -362,6 +381,20 @@ class Trainer:
         """Waits for checkpoints; frees threads and files."""
         self.checkpoints.close()
         self.log.close()
+
+
+@functools.lru_cache(4)
+def _step_function(
+    model: nn.Module,
+    objective: Objective,
+    tx: optax.GradientTransformation,
+    schedule: optax.Schedule,
+    mask: tuple[tuple[str, bool], ...],
+    **options: Any,
+) -> train_step_lib.StepFunction:
+    """The function of a step: the same for equal stages of several runs, which compile it once."""
+    trained = traverse_util.unflatten_dict(dict(mask), sep='/')
+    return train_step_lib.make_train_step(model, objective, tx, schedule, trained, **options)
 
 
 @functools.cache
@@ -386,15 +419,7 @@ def _write_nonfinite(
 ) -> tuple[str, pathlib.Path]:
     """Writes <workdir>/nonfinite/step-<step>.json: the numbers of a step, and its examples.
 
-    Args:
-      workdir: of the run; process 0 writes.
-      step: that was not finite.
-      metrics: of the step: 'loss' and 'weight' are sums.
-      tasks: that the examples are of.
-      examples: (task, split, number) of those of the step's batch, of all processes.
-
-    Returns:
-      What there is to say, and the file.
+    `examples` are (task, split, number) of all processes' rows. Gives a line to say, and the file.
     """
     loss, weight, norm = (float(metrics[key]) for key in ('loss', 'weight', 'grad_norm'))
     loss /= max(weight, 1.0)

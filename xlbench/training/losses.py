@@ -75,9 +75,6 @@ def softmax_cross_entropy(
         them up once; with 1 they would after every chunk.
       matmul_dtype: type of the products' operands; sums and softmax are float32.
       softcap: logits are c tanh(logits / c) before the bias; 0: as they are.
-
-    Returns:
-      LossSum.
     """
     if chunk_size is None:
         chunk_size = groups * max(8, LOGITS_AT_ONCE // embedding.shape[0])
@@ -332,9 +329,6 @@ def contrastive(
         negative of the message, nor the other message a negative of the reply.
       chunk_size: messages in a chunk, of all groups together; None: SCORES_AT_ONCE in each group.
       groups: into how many equal blocks a mesh splits the rows.
-
-    Returns:
-      Contrast.
     """
     rows = left.shape[0]
     ids = jnp.arange(rows)

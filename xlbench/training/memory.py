@@ -5,20 +5,18 @@ run. One that passes may still be too large; `python -m xlbench.plan` asks the c
 """
 
 import contextlib
-import math
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, models
 from xlbench.models.layers import TransformerConfig
-from xlbench.parallel import freed_memory, partitioning
+from xlbench.parallel import partitioning, programs
 from xlbench.settings import decoding
 from xlbench.system import errors, machine
 from xlbench.system.errors import UserError
-from xlbench.system.files import Setting
 from xlbench.system.progress import quantity
 from xlbench.training import objectives
 from xlbench.training.train_step import CompiledMemory
@@ -26,20 +24,6 @@ from xlbench.training.train_step import CompiledMemory
 # Layers of both stacks together: twice as many as any public model has. Tracing a step of 1,000
 # layers takes two minutes, and compiling it takes hours.
 MOST_LAYERS = 256
-
-
-class MemoryTerm(NamedTuple):
-    """Bytes that something takes, at the least.
-
-    Attributes:
-      what: in words.
-      device: on each device.
-      advice: what makes it less.
-    """
-
-    what: str
-    device: float
-    advice: str
 
 
 def device(mesh: Mesh) -> int | None:
@@ -52,17 +36,64 @@ def device(mesh: Mesh) -> int | None:
 
 def check(config: ConfigDict, mesh: Mesh) -> None:
     """Raises UserError for sizes that no device of the mesh has the memory for."""
-    limit, axes, model = device(mesh), dict(mesh.shape), config_of(config.model)
-    blocks = [config_lib.batches_of(config, name) for name in config.stages]
-    terms = [_parameter_term(config, axes, model)]
-    terms += [_batch_term(block, config, axes, model) for block in blocks or [dict(config.batches)]]
-    if objectives.build(**config.objective).writes_text:
-        terms += _decoding_terms(config, axes, model)
-    for term in terms:
-        if limit and term.device > limit:
+    limit = device(mesh)
+    for what, needed, advice in _needs(config, mesh, config_of(config.model)):
+        if limit and needed > limit:
             raise UserError(
-                f'{term.what} needs at least {quantity(term.device, "B")} on each device, '
-                f'which has {quantity(limit, "B")}; {term.advice}'
+                f'{what} needs at least {quantity(needed, "B")} on each device, which has '
+                f'{quantity(limit, "B")}; {advice}'
+            )
+
+
+def _needs(
+    config: ConfigDict, mesh: Mesh, model: TransformerConfig
+) -> Iterator[tuple[str, float, str]]:
+    """(a part of a run, bytes that it takes of each device at the least, advice)."""
+    axes, row_shares = mesh.shape, partitioning.batch_shards(mesh)
+    trains_all = tuple(config.trainable) == ('.*',)
+    count = least_parameters(model)
+    # Of a table of which some rows are trained, the least is that none is.
+    table = model.vocab_size * model.emb_dim
+    moved = count - (table if config.get('embedding_rows') == 'occurring' else 0)
+    state = _state(config) if trains_all and not config.lora.get('rank') else 0
+    yield (
+        f'a model of {quantity(count)} parameters with its optimizer state',
+        (4 * count + state * moved) / axes['fsdp'] / axes['tensor'],
+        'take a smaller size (config.model), or more devices (config.mesh.fsdp)',
+    )
+    blocks = [config_lib.batches_of(config, name) for name in config.stages]
+    for batches in blocks or [dict(config.batches)]:
+        rows, parts = batches['batch_size'], config.accumulate
+        if chunk := config.objective.get('chunk_rows'):
+            parts = max(parts, rows // max(chunk, 1))
+        widths = {'inputs': 1, 'targets': 1}  # Of rows whose length the data decides.
+        if batches.get('length_buckets', 1) == 1:
+            widths |= batches['lengths']
+        # The backward pass needs what went into each layer, whatever else is recomputed; with
+        # frozen layers it may begin at the last one.
+        depth = widths['inputs'] * num_layers(model, 'encoder')
+        if not hasattr(model, 'num_layers'):
+            depth += widths['targets'] * num_layers(model, 'decoder')
+        if not trains_all:
+            depth = widths['inputs']
+        cut = row_shares * axes['sequence'] * axes['tensor'] * max(1, parts)
+        yield (
+            f'a batch of {rows:,} rows of {widths["inputs"]:,} tokens',
+            2 * rows * depth * model.emb_dim / cut,
+            'take a smaller config.batches.batch_size or lengths, or a larger config.accumulate',
+        )
+    if not objectives.build(**config.objective).writes_text:
+        return
+    for name, block in config.evals.items():
+        if block.get('decode', True):
+            options = decoding.make(block.get('decoding') or {}, block.lengths.get('targets', 1))
+            size = model.num_heads * model.head_dim * num_layers(model, 'decoder')
+            rows = block.batch_size * options.hypotheses
+            yield (
+                f'decoding {rows:,} texts of {options.max_length:,} tokens at once, in '
+                f'config.evals.{name},',
+                4 * rows * options.max_length * size / row_shares / axes['tensor'],
+                f'take a smaller batch_size, lengths.targets or num_beams in config.evals.{name}',
             )
 
 
@@ -80,11 +111,6 @@ def check_step(stats: CompiledMemory | None, mesh: Mesh, config: ConfigDict) -> 
     """Raises UserError for a compiled train step that its devices have no room for.
 
     On a CPU nobody else would say so: the system kills a process that takes too much.
-
-    Args:
-      stats: `TrainStep.memory`; None passes.
-      mesh: of the run.
-      config: of the run.
     """
     limit = device(mesh)
     if stats is not None and limit and (needed := step_bytes(stats)) > limit:
@@ -95,15 +121,10 @@ def check_step(stats: CompiledMemory | None, mesh: Mesh, config: ConfigDict) -> 
 
 
 def keep_freed(stats: CompiledMemory | None, mesh: Mesh) -> bool:
-    """Lets the process keep what an inline train step frees; whether it does so from now on.
-
-    Args:
-      stats: `TrainStep.memory`; None: it does not.
-      mesh: of the run.
-    """
-    if stats is None or not freed_memory.inline:
+    """Lets the process keep what an inline train step frees; True if it does so from now on."""
+    if stats is None or not programs.inline:
         return False
-    return freed_memory.keep(mesh, step_bytes(stats), stats.temp_size_in_bytes)
+    return programs.keep_freed(mesh, step_bytes(stats), stats.temp_size_in_bytes)
 
 
 def of_training(config: ConfigDict) -> str:
@@ -121,77 +142,13 @@ def of_training(config: ConfigDict) -> str:
 
 @contextlib.contextmanager
 def advising(advice: str) -> Iterator[None]:
-    """Out of memory in this block is one line, which ends with `advice`."""
+    """Turns an out-of-memory error of the block into one line, which ends with `advice`."""
     try:
         yield
     except Exception as error:
         if isinstance(error, UserError) or (trouble := errors.shortage(error)) is None:
             raise
         raise UserError(f'{trouble.reason}; {advice}') from error
-
-
-def _parameter_term(
-    config: ConfigDict, axes: Mapping[str, int], model: TransformerConfig
-) -> MemoryTerm:
-    count = least_parameters(model)
-    # Of a table of which some rows are trained, the least is that none is.
-    table = model.vocab_size * model.emb_dim
-    moved = count - (table if config.get('embedding_rows') == 'occurring' else 0)
-    held = axes.get('fsdp', 1) * axes.get('tensor', 1)
-    state = 0 if config.lora.get('rank') or tuple(config.trainable) != ('.*',) else _state(config)
-    return MemoryTerm(
-        f'a model of {quantity(count)} parameters with its optimizer state',
-        (4 * count + state * moved) / held,
-        'take a smaller size (config.model), or more devices (config.mesh.fsdp)',
-    )
-
-
-def _batch_term(
-    batches: Mapping[str, Setting],
-    config: ConfigDict,
-    axes: Mapping[str, int],
-    model: TransformerConfig,
-) -> MemoryTerm:
-    cut = _row_shares(axes) * axes.get('sequence', 1) * axes.get('tensor', 1)
-    rows, parts = batches['batch_size'], config.accumulate
-    if chunk := config.objective.get('chunk_rows'):
-        parts = max(parts, rows // max(chunk, 1))
-    widths = {'inputs': 1, 'targets': 1}  # Of rows whose length the data decides.
-    if batches.get('length_buckets', 1) == 1:
-        widths |= batches['lengths']
-    # The backward pass needs what went into each layer, whatever else is recomputed; with frozen
-    # layers it may begin at the last one.
-    depth = widths['inputs'] * num_layers(model, 'encoder')
-    if not hasattr(model, 'num_layers'):
-        depth += widths['targets'] * num_layers(model, 'decoder')
-    if tuple(config.trainable) != ('.*',):
-        depth = widths['inputs']
-    return MemoryTerm(
-        f'a batch of {rows:,} rows of {widths["inputs"]:,} tokens',
-        2 * rows * depth * model.emb_dim / cut / max(1, parts),
-        'take a smaller config.batches.batch_size or lengths, or a larger config.accumulate',
-    )
-
-
-def _decoding_terms(
-    config: ConfigDict, axes: Mapping[str, int], model: TransformerConfig
-) -> Iterator[MemoryTerm]:
-    for name, block in config.evals.items():
-        if block.get('decode', True):
-            options = decoding.make(block.get('decoding') or {}, block.lengths.get('targets', 1))
-            size = model.num_heads * model.head_dim * num_layers(model, 'decoder')
-            rows = block.batch_size * options.hypotheses
-            yield MemoryTerm(
-                f'decoding {rows:,} texts of {options.max_length:,} tokens at once, in '
-                f'config.evals.{name},',
-                4 * rows * options.max_length * size / _row_shares(axes) / axes.get('tensor', 1),
-                f'take a smaller batch_size, lengths.targets or num_beams in config.evals.{name}',
-            )
-
-
-def _row_shares(axes: Mapping[str, int]) -> int:
-    """Into how many parts a mesh cuts the rows of a batch."""
-    return math.prod(axes.get(axis, 1) for axis in partitioning.ROW_AXES)
 
 
 def config_of(block: Mapping[str, Any]) -> TransformerConfig:

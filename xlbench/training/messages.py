@@ -24,13 +24,7 @@ SAMPLE_DATA = 'data: the embedded sample corpora; scores cannot be compared with
 
 
 def machine(workdir: str, mesh: Mesh, joined: str) -> Iterator[str]:
-    """Versions, process and mesh, a plain line each.
-
-    Args:
-      workdir: of the run.
-      mesh: the devices.
-      joined: how the processes of the run came together.
-    """
+    """Versions, processes and mesh, a line each; `joined` says how the processes were found."""
     versions = config_lib.facts()['versions'].items()
     yield f'{", ".join(f"{k} {v}" for k, v in versions)}, backend {jax.default_backend()}'
     several = jax.process_count() > 1
@@ -60,11 +54,7 @@ def introduction(
 def parameter_line(total: int, trained: int, rows: Rows, width: int) -> str:
     """Counts the parameters of a model, and how many of them training moves.
 
-    Args:
-      total: parameters.
-      trained: parameters that are trained, with whole tables.
-      rows: of tables that are trained in part.
-      width: of a row.
+    `trained` counts whole tables, also those of which only some `rows` of a width are trained.
     """
     trained -= width * sum(size - rows.count(name) for name, size in rows.sizes.items())
     size = quantity(4 * total, 'B')
@@ -143,12 +133,9 @@ def compile_line(step: TrainStep, mesh: Mesh) -> str:
 def headline(scores: Mapping[str, Mapping[str, float]], best: str) -> str:
     """Picks the means of an evaluation that a line has room for; metrics.jsonl has all scores.
 
-    The loss, the score that chooses the best checkpoint, the main one of each task, and the first
-    table of the paper that there is a score of. All scores of a task that is not a benchmark's.
-
-    Args:
-      scores: {task: {score: value}}, with the task 'mean'.
-      best: config.best.score, EVAL/TASK/SCORE or ''.
+    The loss, the score `best` that chooses the best checkpoint, the main one of each task, and the
+    first table of the paper that there is a score of. All scores of a task that is not a
+    benchmark's.
     """
     mean = scores['mean']
     chosen = ['loss', best.rpartition('/')[2]]

@@ -4,12 +4,15 @@ Every optimizer here is a thin function over optax; a new one is a function, a l
 the class of its block in settings/optimizer.py.
 """
 
+import functools
 import re
 from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
+from ml_collections import ConfigDict
 
 from xlbench.settings import optimizer as settings, ranges
 from xlbench.settings.blocks import Stage
@@ -26,13 +29,8 @@ def build(
 ) -> tuple[optax.GradientTransformation, optax.Schedule]:
     """Builds the gradient transformation and the learning rate per step.
 
-    Args:
-      name: 'adamw', 'adam', 'adafactor' or 'sgd'.
-      num_steps: the length of the stage in steps, 1 or more; a decay ends there.
-      **options: the other keys of the block, see settings/optimizer.py.
-
-    Returns:
-      (tx, schedule): `schedule(step)` is what `tx` multiplies with at that step, from 0.
+    `schedule(step)` is what `tx` multiplies with at that step, from 0; a decay ends at `num_steps`.
+    The other arguments are the block, see settings/optimizer.py.
 
     Raises:
       UserError: no such optimizer, option or value, or a warm-up longer than num_steps.
@@ -46,6 +44,55 @@ def build(
     if block.clip_norm:
         tx = optax.chain(optax.clip_by_global_norm(block.clip_norm), tx)
     return tx, rate
+
+
+def of_stage(
+    config: ConfigDict, stage: str
+) -> tuple[optax.GradientTransformation, optax.Schedule]:
+    """The optimizer of a stage of a config, and its learning rate by step."""
+    block = config.stages[stage]
+    options = {k: tuple(v) if isinstance(v, list) else v for k, v in block.optimizer.items()}
+    return _of_stage(bool(config.nonfinite.skip), num_steps=block.num_steps, **options)
+
+
+@functools.lru_cache(8)  # What is compiled is shared by runs whose optimizer is the same object.
+def _of_stage(
+    skips: bool, **options: Any
+) -> tuple[optax.GradientTransformation, optax.Schedule]:
+    tx, schedule = build(**options)
+    return (skip_nonfinite(tx) if skips else tx), schedule
+
+
+class Skipping(NamedTuple):
+    """The state of an optimizer that leaves steps out; see `skip_nonfinite`."""
+
+    inner: optax.OptState
+    skipped: jax.Array  # [], steps that were left out.
+
+
+def skip_nonfinite(tx: optax.GradientTransformation) -> optax.GradientTransformation:
+    """An optimizer of which a step that is not `finite` moves no parameter, moment or schedule.
+
+    In the compiled step every update then waits for the norm of all gradients, as it does with
+    clip_norm, so this is for runs that ask for it.
+    """
+
+    def init(params: Params) -> Skipping:
+        return Skipping(tx.init(params), jnp.zeros((), jnp.int32))
+
+    def update(
+        updates: optax.Updates,
+        state: Skipping,
+        params: Params | None = None,
+        *,
+        finite: jax.Array,
+    ) -> tuple[optax.Updates, Skipping]:
+        updates, inner = tx.update(updates, state.inner, params)
+        updates = jax.tree.map(lambda x: jnp.where(finite, x, jnp.zeros_like(x)), updates)
+        inner = jax.tree.map(lambda new, old: jnp.where(finite, new, old), inner, state.inner)
+        return updates, Skipping(inner, state.skipped + ~finite)
+
+    return optax.GradientTransformationExtraArgs(init, update)
 
 
 def multiply(patterns: Sequence[str], factor: float) -> optax.GradientTransformation:
@@ -155,9 +202,6 @@ def decayed(params: Params | Shapes) -> Mask:
 
     Example: {'qkv/kernel': [3, 8, 8], 'qkv/bias': [3, 8], 'norm/scale': [8]} ->
       {'qkv/kernel': True, 'qkv/bias': False, 'norm/scale': False}
-
-    Args:
-      params: dict of arrays or shapes, nested, or flat with names such as 'a/b/c'.
     """
     return jax.tree_util.tree_map_with_path(
         lambda path, leaf: len(leaf.shape) > 1 and not _UNDECAYED.search(str(path[-1].key)), params
@@ -169,12 +213,9 @@ def trainable_mask(
 ) -> Mask:
     """A tree of bools: True where some pattern matches the whole parameter name.
 
-    Example: patterns ('decoder/.*',) on {'encoder/...', 'decoder/...'} -> only the decoder moves.
+    A name joins the keys with '/'; messages say that the patterns are those of `where`.
 
-    Args:
-      params: nested dict of arrays or shapes; a name joins the keys with '/'.
-      patterns: regular expressions.
-      where: what has them, for messages.
+    Example: patterns ('decoder/.*',) on {'encoder/...', 'decoder/...'} -> only the decoder moves.
 
     Raises:
       UserError: a pattern matches nothing, or is no regular expression.

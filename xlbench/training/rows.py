@@ -23,24 +23,19 @@ _MULTIPLE = 128  # Rows are taken in multiples of it, so that a mesh may cut the
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Rows:
-    """The rows of some tables that are trained.
+    """The rows of some tables that are trained."""
 
-    Attributes:
-      ids: {name of a table: [rows] int32, ascending; behind them its size, which is no row of it,
-        until they are a multiple of 128}.
-      sizes: {name of a table: its rows in all}.
-    """
-
+    # {name of a table: [rows] int32, ascending; behind them its size, which is no row of it, until
+    # they are a multiple of 128}
     ids: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    # {name of a table: its rows in all}
     sizes: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(cls, ids: np.ndarray, sizes: Mapping[str, int]) -> 'Rows':
-        """The same rows of several tables; of a table that they fill, all.
+        """The same rows of several tables, all rows of one that they fill.
 
-        Args:
-          ids: [ids] int32, ascending, each once.
-          sizes: {name of a table: its rows in all}.
+        `ids` are [ids] int32, ascending, each once.
         """
         padded = -(-len(ids) // _MULTIPLE) * _MULTIPLE
         smaller = {name: size for name, size in sizes.items() if padded < size}
@@ -51,7 +46,7 @@ class Rows:
         return cls(filled, smaller)
 
     def count(self, name: str) -> int:
-        """Returns how many rows of a table are trained."""
+        """The number of rows of a table that are trained."""
         return int((self.ids[name] < self.sizes[name]).sum())
 
     def taken(self, trainable: Mapping[str, jax.Array]) -> dict[str, jax.Array]:

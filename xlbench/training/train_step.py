@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import flax.linen as nn
 import jax
@@ -16,10 +16,10 @@ from flax import struct, traverse_util
 from jax.sharding import Mesh
 
 from xlbench.models.lora import Lora
-from xlbench.parallel import partitioning
+from xlbench.parallel import partitioning, programs
 from xlbench.system import machine
-from xlbench.training import products
 from xlbench.training.objectives.contract import Batch, Objective
+from xlbench.training.optimizers import Skipping
 from xlbench.training.rows import ALL_ROWS, Rows
 from xlbench.trees import Leaf, Mask, Params, Shapes, Shardings, Tree
 
@@ -31,17 +31,11 @@ _Part = TypeVar('_Part')
 
 @struct.dataclass
 class TrainState:
-    """All that a step changes.
+    """All that a step changes."""
 
-    Attributes:
-      step: [], optimizer steps done.
-      params: nested dict of arrays, float32.
-      opt_state: of the trainable parameters only, which are keyed by 'a/b/c' names.
-    """
-
-    step: jax.Array
-    params: Params
-    opt_state: optax.OptState
+    step: jax.Array  # [], optimizer steps done.
+    params: Params  # Float32.
+    opt_state: optax.OptState  # Of the trainable parameters only, keyed by 'a/b/c' names.
 
 
 def split_params(params: Tree[Leaf], mask: Mask) -> tuple[Flat[Leaf], Flat[Leaf]]:
@@ -79,43 +73,6 @@ def placed(shapes: Shapes, shardings: Shardings) -> Shapes:
         shapes,
         shardings,
     )
-
-
-class Skipping(NamedTuple):
-    """The state of an optimizer that leaves steps out; see `skip_nonfinite`.
-
-    Attributes:
-      inner: of the optimizer itself.
-      skipped: [], steps that were left out.
-    """
-
-    inner: optax.OptState
-    skipped: jax.Array
-
-
-def skip_nonfinite(tx: optax.GradientTransformation) -> optax.GradientTransformation:
-    """The optimizer, but a step that is not `finite` moves nothing: no parameter, moment, schedule.
-
-    In the compiled step every update then waits for the norm of all gradients, as it does with
-    clip_norm, so this is for runs that ask for it.
-    """
-
-    def init(params: Params) -> Skipping:
-        return Skipping(tx.init(params), jnp.zeros((), jnp.int32))
-
-    def update(
-        updates: optax.Updates,
-        state: Skipping,
-        params: Params | None = None,
-        *,
-        finite: jax.Array,
-    ) -> tuple[optax.Updates, Skipping]:
-        updates, inner = tx.update(updates, state.inner, params)
-        updates = jax.tree.map(lambda x: jnp.where(finite, x, jnp.zeros_like(x)), updates)
-        inner = jax.tree.map(lambda new, old: jnp.where(finite, new, old), inner, state.inner)
-        return updates, Skipping(inner, state.skipped + ~finite)
-
-    return optax.GradientTransformationExtraArgs(init, update)
 
 
 def opt_state_like(
@@ -164,12 +121,7 @@ def state_like(
 ) -> TrainState:
     """Shapes and shardings of the state, to restore one: nothing is on the devices yet.
 
-    Args:
-      tx: the optimizer.
-      shapes: of the parameters, and
-      shardings: theirs; see `params_like`.
-      mask: tree of bools, the trainable parameters.
-      rows: of tables, those that are trained.
+    `shapes` and `shardings` are those of the parameters, see `params_like`.
     """
     params = placed(shapes, shardings)
     whole = partitioning.replicated(jax.tree.leaves(shardings)[0].mesh)
@@ -198,20 +150,16 @@ class CompiledMemory(Protocol):
 class TrainStep:
     """The compiled step: `state, metrics = step(state, batch)`; the old state is consumed.
 
-    It compiles once for each shape of batch, which is once for a run without length buckets.
-
-    Args:
-      step: what `make_train_step` returns.
-      rng: folded with the number of the step.
-      on_compile: called after each compilation.
-      compiling: gives a context for each compilation, from a word for it.
+    It compiles once for each shape of batch, which is once for a run without length buckets. The
+    context `compiling` is entered for each compilation, and `on_compile` is called after it. `rng`
+    is folded with the number of the step.
 
     Attributes:
       compile_seconds: one entry per compilation.
       memory: the compiler's own accounting of the newest compilation, or None.
       flops: of the products of one step on all devices, or None before it is traced. A product
         that is computed again in the backward pass counts again.
-      keeps_memory: whether what a step frees is kept for the next; `on_compile` may set it.
+      keeps_memory: True keeps what a step frees for the next; `on_compile` may set it.
     """
 
     def __init__(
@@ -247,12 +195,7 @@ class TrainStep:
         return result
 
     def lower(self, state: TrainState, batch: Batch) -> None:
-        """Traces and lowers the step for the first batch, before there is a state.
-
-        Args:
-          state: of shapes with shardings.
-          batch: of the shapes of the first one.
-        """
+        """Traces and lowers the step for the first batch; the state is of shapes with shardings."""
         start = time.monotonic()
         lowered = self._lower(state, batch)
         self._lowered = lowered, time.monotonic() - start
@@ -261,7 +204,7 @@ class TrainStep:
         with partitioning.activate(state.step.sharding.mesh):
             traced = jitted(self._step, state).trace(state, batch, self._rng)
             # Compilers do not count what libraries and kernels of their own compute.
-            self.flops = products.matmul_flops(traced.jaxpr.jaxpr)
+            self.flops = programs.matmul_flops(traced.jaxpr.jaxpr)
             return traced.lower()
 
     def _compile(self, state: TrainState, batch: Batch) -> jax.stages.Compiled:
@@ -279,9 +222,7 @@ class TrainStep:
 def jitted(step: StepFunction, state: TrainState) -> jax.stages.Wrapped:
     """The step under jit: it consumes a state that lies as this one does, and so does its result.
 
-    Args:
-      step: what `make_train_step` returns.
-      state: of arrays, or of shapes with shardings.
+    `state` is of arrays, or of shapes with shardings.
     """
     shardings = jax.tree.map(lambda leaf: leaf.sharding, state)
     return jax.jit(step, donate_argnums=0, out_shardings=(shardings, None))
@@ -307,14 +248,14 @@ def make_train_step(
 
     Args:
       model: a Linen module.
-      objective: what the model is trained for, see objectives/contract.py.
-      tx: the optimizer, over the trainable parameters.
+      objective: see objectives/contract.py.
+      tx: the optimizer, over the parameters that `mask` calls trainable.
       schedule: the learning rate, to report it.
-      mask: tree of bools, the trainable parameters.
+      mask: tree of bools.
       first_step: the global step at which this optimizer started; its schedule counts from there.
       accumulate: the batch is cut into this many parts, whose gradients are added.
       rows: of tables, those that are trained.
-      lora: what is adapted, if its adapters are several.
+      lora: needed where there are `adapters`.
       adapters: the place of each task's adapter, of batches with equally many rows of each task;
         the tasks are computed one after the other. Empty where there is one adapter, or none.
     """
@@ -414,15 +355,7 @@ def window_metrics(steps: Sequence[Mapping[str, jax.Array]]) -> dict[str, float]
 class Initialiser:
     """Makes fresh parameters; the model is traced once, for their shapes and for the program.
 
-    Args:
-      model: a Linen module.
-      objective: what the model is trained for.
-      mesh: the devices, each of which fills only its own part.
-      lora: what is adapted, if anything.
-
-    Attributes:
-      shapes: of the parameters.
-      shardings: of the parameters.
+    `shapes` and `shardings` are those of the parameters; each device fills only its own part.
     """
 
     def __init__(self, model: nn.Module, objective: Objective, mesh: Mesh, lora: Lora | None):
@@ -437,11 +370,7 @@ class Initialiser:
         self._compiling: Future[jax.stages.Compiled] | None = None
 
     def compile_ahead(self, rng: jax.Array) -> None:
-        """Compiles the program in a thread, while the caller does other things.
-
-        Args:
-          rng: any key like the one to come.
-        """
+        """Compiles the program in a thread; `rng` is any key like the one to come."""
         thread = ThreadPoolExecutor(1, 'initialiser')
         self._compiling = thread.submit(lambda: self._program.lower(rng).compile())
         thread.shutdown(wait=False)
@@ -456,7 +385,7 @@ class Initialiser:
 def _initialisation(
     model: nn.Module, objective: Objective, lora: Lora | None
 ) -> Callable[[jax.Array], Tree[nn.meta.AxisMetadata[jax.Array]]]:
-    """For equal models it is the same function, so that jax need not trace it again."""
+    """The function that makes parameters: the same for equal models, so that jax traces it once."""
 
     def init(rng: jax.Array) -> Tree[nn.meta.AxisMetadata[jax.Array]]:
         params = model.init(rng, *objective.example_inputs())['params']

@@ -2,24 +2,20 @@
 
   manager        saves them while a run trains, and restores the newest
   orbax_manager  the part of it that Orbax does
-  record         what each says of itself
-  sums           checksums of its arrays
-  folders        which ones a workdir has, and whether they are whole
-  params         parameters alone, of any workdir
+  record         the progress of the run, and checksums of all that is in a checkpoint
+  folders        which ones a workdir has, whether they are whole, and their parameters
 """
 
 from xlbench.training.checkpoints.folders import (
     DamagedCheckpoint,
     damage,
     find_step,
-    read_progress,
-    steps,
-)
-from xlbench.training.checkpoints.manager import Checkpoints
-from xlbench.training.checkpoints.params import (
     load_params,
     param_shapes,
     read_params,
+    read_progress,
     save_params,
+    steps,
 )
-from xlbench.training.checkpoints.record import Best, Position, Progress, stages_begun
+from xlbench.training.checkpoints.manager import Checkpoints
+from xlbench.training.checkpoints.record import Best, Position, Progress

@@ -29,16 +29,16 @@ from jax.experimental import multihost_utils
 from xlbench.settings import blocks
 from xlbench.system import errors, files
 from xlbench.system.errors import UserError
-from xlbench.training.checkpoints import record, sums
+from xlbench.training.checkpoints import record
 from xlbench.training.checkpoints.folders import (
     DamagedCheckpoint,
     damage,
     damage_in,
     folder_of,
+    refuse_other_arrays,
     set_aside,
     steps,
 )
-from xlbench.training.checkpoints.params import refuse_other_arrays
 from xlbench.training.checkpoints.record import Progress
 from xlbench.training.train_step import TrainState
 
@@ -56,13 +56,10 @@ def _copied(state: TrainState) -> TrainState:
 
 
 class Checkpoints:
-    """The checkpoints of one workdir.
+    """The checkpoints of one workdir, saved after `every` steps and after the last one.
 
-    Args:
-      workdir: of the run.
-      every: steps between two of them; the run's last step is always saved.
-      keep: how many of the newest stay; besides, those stay that `progress` calls the best, or
-        chosen for an earlier stage.
+    The newest `keep` of them stay, and those that `progress` calls the best, or chosen for an
+    earlier stage.
     """
 
     def __init__(self, workdir: str, *, every: int = 1000, keep: int = 2):
@@ -93,28 +90,16 @@ class Checkpoints:
         """The newest checkpoint, complete or being written."""
         return self._open().latest_step()
 
-    def newest(
-        self,
-        say: Callable[[str], None] = print,
-        inconsistency: Callable[[int, Progress], str] = lambda step, progress: (
-            progress.inconsistency(step)
-        ),
-    ) -> int | None:
+    def newest(self, say: Callable[[str], None] = print) -> int | None:
         """The newest checkpoint that is not known to be damaged; the same on all processes.
 
-        A damaged one is moved to <workdir>/damaged/, and the one before it is looked at.
-
-        Args:
-          say: is told, on process 0, of each checkpoint that was set aside.
-          inconsistency: what cannot be so in the progress of a step, in words; '' if all of it can.
-
-        Returns:
-          a step, or None if the run has not saved any yet.
+        A damaged one is moved to <workdir>/damaged/, and the one before it is looked at; `say` is
+        told of it on process 0. None if the run has not saved any yet.
 
         Raises:
           UserError: there were checkpoints, and none is whole. To begin from nothing is a choice.
         """
-        step = self._set_damaged_aside(say, inconsistency) if jax.process_index() == 0 else None
+        step = self._set_damaged_aside(say) if jax.process_index() == 0 else None
         step = int(multihost_utils.broadcast_one_to_all(np.int32(-1 if step is None else step)))
         if self._opened is not None:
             self._opened.reload()
@@ -129,13 +114,10 @@ class Checkpoints:
             )
         return None
 
-    def _set_damaged_aside(
-        self, say: Callable[[str], None], inconsistency: Callable[[int, Progress], str]
-    ) -> int | None:
+    def _set_damaged_aside(self, say: Callable[[str], None]) -> int | None:
         for step in reversed(steps(self._workdir)):
             folder = folder_of(self._workdir, step)
-            reason = damage(self._workdir, step)
-            if not (reason := reason or inconsistency(step, record.read(folder).progress)):
+            if not (reason := damage(self._workdir, step)):
                 files.remove_leftovers(folder)
                 if record.is_earlier(folder):
                     say(
@@ -152,10 +134,7 @@ class Checkpoints:
         Of a step that is saved already, the progress is written anew if it is another one now: the
         run was told to end in an evaluation of this step, which has been done since.
 
-        Args:
-          step: the global step.
-          state: a TrainState; its arrays may be donated as soon as this returns.
-          progress: of the run; the checkpoints that it calls best or chosen stay.
+        The arrays of the state may be donated as soon as this returns.
 
         Raises:
           UserError: this one, or the one before it, cannot be written; the newest whole one stays.
@@ -179,7 +158,7 @@ class Checkpoints:
             state = _copied(state)
         with self._writing():
             # The thread that saves writes them when the files of the state are there.
-            self._noted = copy.deepcopy(progress), sums.of(state)
+            self._noted = copy.deepcopy(progress), record.sums_of(state)
             manager.save_state(step, state)
 
     def check(self) -> None:
@@ -218,11 +197,7 @@ class Checkpoints:
                 self._opened.close()
 
     def restore(self, step: int, like: TrainState) -> tuple[TrainState, Progress]:
-        """(state, progress) of a step.
-
-        Args:
-          step: one of the checkpoints.
-          like: a TrainState of arrays, or of shapes with shardings; the state is placed like it.
+        """(state, progress) of a step, placed like `like`, which may be of shapes with shardings.
 
         Raises:
           DamagedCheckpoint: the files cannot be read; they were set aside, and `newest` gives the
@@ -235,7 +210,7 @@ class Checkpoints:
         try:
             state = self._open().restore_state(step, abstract)
             saved = record.read(folder_of(self._workdir, step))
-            sums.check(saved, state)
+            record.check_sums(saved, state)
         except Exception as error:
             folder = folder_of(self._workdir, step)
             reason = damage_in(error, folder)

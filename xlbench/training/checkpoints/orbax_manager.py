@@ -45,12 +45,9 @@ class _Kept(preservation_policy.PreservationPolicy):
 
 
 class Manager(ocp.CheckpointManager):
-    """The checkpoints of one folder, saved in a thread.
+    """The checkpoints of one folder, saved in a thread; the newest `keep` of them stay.
 
-    Args:
-      folder: of the checkpoints.
-      keep: how many of the newest stay.
-      complete: called when all files of a checkpoint are there, before it gets its final name.
+    `complete` is called when all files of a checkpoint are there, before it gets its final name.
     """
 
     def __init__(self, folder: pathlib.Path, *, keep: int, complete: Callable[[], None]):

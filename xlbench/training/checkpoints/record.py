@@ -18,13 +18,18 @@ import errno
 import hashlib
 import os
 import pathlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, TypeVar
 
+import jax
+import jax.numpy as jnp
 import msgspec
+import numpy as np
 
 from xlbench.system import errors, files, untrusted
 from xlbench.system.errors import UserError
+from xlbench.training.train_step import TrainState
+from xlbench.trees import Arrays
 
 NAME = 'checkpoint.json'
 EARLIER = 'files.json'  # In its place, in checkpoints of earlier versions.
@@ -39,30 +44,20 @@ _Size = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
 
 
 class Position(msgspec.Struct):
-    """The place of the next batch in the feed of a stage; see `TrainBatches.position`.
-
-    Attributes:
-      window: number of the window.
-      batch: number of the batch in it.
-      feed: a fingerprint of the data and the settings; earlier versions had none.
-    """
+    """The place of the next batch in the feed of a stage; see `TrainBatches.position`."""
 
     window: Count
-    batch: Count
+    batch: Count  # In the window.
+    # A fingerprint of the data and the settings; earlier versions had none.
     feed: Sum | msgspec.UnsetType = msgspec.UNSET
 
     def place(self) -> dict[str, int]:
-        """Returns the position as `TrainBatches` takes it."""
+        """The position as `TrainBatches` takes it."""
         return msgspec.to_builtins(self)
 
 
 class Best(msgspec.Struct):
-    """The checkpoint with the best score of a stage so far.
-
-    Attributes:
-      step: of the checkpoint.
-      score: of config.best.score.
-    """
+    """The checkpoint with the best score of a stage so far, by config.best.score."""
 
     step: Count
     score: float
@@ -74,8 +69,8 @@ class Progress(msgspec.Struct):
     Attributes:
       stage: the one that is trained; '' if no run of ours has trained the parameters.
       position: of the input; None before the stage's first batch.
-      best: the best checkpoint of this stage.
-      stale: evaluations since then.
+      best: of this stage.
+      stale: evaluations since the best one.
       due: evaluations of this very step that are still to be done.
       skipped: steps that were left out because they were not finite.
       chosen: of each stage that is complete, its evaluations at the end included, the step that
@@ -90,47 +85,11 @@ class Progress(msgspec.Struct):
     skipped: Count = 0
     chosen: dict[str, Count] = {}
 
-    def inconsistency(self, step: int, begun: Mapping[str, int] | None = None) -> str:
-        """Says which part of this progress is impossible at `step`; '' if none is.
-
-        Args:
-          step: of the checkpoint.
-          begun: the step that each stage begins after, in their order, if that is known.
-        """
-        first = (begun or {}).get(self.stage, 0)
-        if (self.position is None) != (not self.stage):
-            return f'it is of stage {self.stage!r}, and its position is {self.position}'
-        if self.position and self.position.window + self.position.batch > step - first:
-            # A window has one batch or more, and a step takes one.
-            return (
-                f'its position, window {self.position.window} and batch {self.position.batch}, is '
-                f'not reached in {step - first} steps'
-            )
-        places = {'step of the best': self.best.step} if self.best else {}
-        places |= {f'step chosen for {stage}': at for stage, at in self.chosen.items()}
-        places |= {'number of evaluations': self.stale, 'number of steps left out': self.skipped}
-        for name, number in places.items():
-            if number > step:
-                return f'its {name} is {number}'
-        if begun is not None and self.stage in begun:
-            stages = list(begun)
-            so_far = stages[: stages.index(self.stage) + 1]
-            for stage, at in self.chosen.items():
-                if stage not in so_far or at <= begun[stage]:
-                    return f'it names step {at} as chosen for stage {stage!r}'
-        return ''
-
     def split_best_by_stage(self, stage: str, begun: Mapping[str, int]) -> str:
         """Gives the best checkpoint of all stages, which earlier versions kept, to its stage.
 
-        Of a stage before, it stays that stage's; the best of this one begins with what comes.
-
-        Args:
-          stage: that is trained.
-          begun: the step that each stage begins after, in their order.
-
-        Returns:
-          the change in a line, '' if there is none.
+        A best checkpoint of an earlier stage stays that stage's, and the `stage` that is trained
+        has none yet. Returns the change in a line, '' if there is none.
         """
         best = self.best
         if not best or best.step > begun[stage]:
@@ -145,18 +104,12 @@ class Progress(msgspec.Struct):
 
 
 class Record(msgspec.Struct):
-    """All that stands in the file.
-
-    Attributes:
-      progress: of the run.
-      sums: {name and type of an array: its checksum}.
-      formula: of those checksums.
-      files: {name in the checkpoint's folder: (bytes, sha256)}, '' for those that hold arrays.
-    """
+    """All that stands in the file."""
 
     progress: Progress
-    sums: dict[str, Sum] = {}
+    sums: dict[str, Sum] = {}  # {name and type of an array: its checksum}
     formula: int = FORMULA
+    # {name in the checkpoint's folder: (bytes, sha256)}, '' for those that hold arrays.
     files: dict[str, tuple[_Size, str]] = {}
 
 
@@ -167,11 +120,8 @@ class Damage(ValueError):
 def write(folder: str | os.PathLike, progress: Progress, sums: Mapping[str, int]) -> None:
     """Writes the record of a checkpoint whose other files are all there, and are not changed again.
 
-    Args:
-      folder: of the checkpoint; files beside the folders in it are Orbax's own, nobody reads
-          them.
-      progress: of the run.
-      sums: {name and type of an array: its checksum}.
+    Files beside the folders in it are Orbax's own, and nobody reads them. `sums` are those of
+    `sums_of`.
     """
     folder = pathlib.Path(folder)
     names = sorted(
@@ -204,7 +154,7 @@ _FIRST_LINE = len(_first_line(b''))
 
 
 def is_earlier(folder: str | os.PathLike) -> bool:
-    """Returns whether an earlier version wrote a checkpoint, without the checksum of its record."""
+    """True if an earlier version wrote the checkpoint, without a checksum of its record."""
     folder = pathlib.Path(folder)
     # Where there is neither, it is the new one that is missing.
     return not (folder / NAME).exists() and (folder / 'progress' / 'metadata').exists()
@@ -242,16 +192,12 @@ def _read_earlier(folder: pathlib.Path) -> Record:
     return Record(progress, sums, sums.pop('formula', 0), notes)
 
 
-def damage(folder: str | os.PathLike, step: int) -> str:
+def damage(folder: str | os.PathLike) -> str:
     """Says in words how a checkpoint is damaged; '' if all of it but the arrays is as written.
 
-    Args:
-      folder: of the checkpoint.
-      step: that it is of.
-
     Raises:
-      OSError: the disk or the system does not give one of its files, which may be whole.
-      Unreadable: the same.
+      OSError, Unreadable: the disk or the system does not give one of its files, which may be
+        whole.
     """
     folder = pathlib.Path(folder)
     try:
@@ -261,7 +207,7 @@ def damage(folder: str | os.PathLike, step: int) -> str:
                 return f'{name} has {there} bytes instead of {size}'
             if digest and digest != _digest(folder, name):
                 return f'{name} is not what was written (its checksum differs)'
-        return record.progress.inconsistency(step)
+        return ''
     except FileNotFoundError as error:
         return f'{_relative(error, folder)} is missing'
     except errors.Unreadable:
@@ -272,6 +218,50 @@ def damage(folder: str | os.PathLike, step: int) -> str:
         return f'{_relative(error, folder)} cannot be read ({error.strerror})'
     except (Damage, UserError) as error:
         return str(error)
+
+
+def array_name(path: jax.tree_util.KeyPath) -> str:
+    """The name of an array from its place in a tree, 'params/a/b'."""
+    return jax.tree_util.keystr(path, simple=True, separator='/')
+
+
+@jax.jit
+def array_sums(leaves: Sequence[jax.Array]) -> jax.Array:
+    """[leaves] uint32: of each array the sum of its elements' bits, mixed with their places.
+
+    One altered element always alters its sum, any other damage but for one chance in 2**32. Whole
+    numbers add up to the same in any order, so that a sum does not depend on how an array is cut.
+    """
+    sums = []
+    for leaf in leaves:
+        if leaf.dtype != jnp.bool_:
+            leaf = jax.lax.bitcast_convert_type(leaf, f'uint{8 * leaf.dtype.itemsize}')
+        place = jnp.zeros(leaf.shape, jnp.uint32)
+        for axis, size in enumerate(leaf.shape):
+            place = place * np.uint32(size) + jax.lax.broadcasted_iota(jnp.uint32, leaf.shape, axis)
+        # The last steps of MurmurHash3, a bijection (github.com/aappleby/smhasher, fmix32).
+        mixed = leaf.astype(jnp.uint32) ^ (place * np.uint32(0x9E3779B9))
+        mixed = (mixed ^ (mixed >> 16)) * np.uint32(0x85EBCA6B)
+        mixed = (mixed ^ (mixed >> 13)) * np.uint32(0xC2B2AE35)
+        sums.append(jnp.sum(mixed ^ (mixed >> 16), dtype=jnp.uint32))
+    return jnp.stack(sums)
+
+
+def sums_of(state: TrainState | Arrays) -> dict[str, int]:
+    """{name and type of an array: its checksum}, by the devices; the same on all processes."""
+    named = jax.tree_util.tree_leaves_with_path(state)
+    names = [f'{array_name(path)} {leaf.dtype}' for path, leaf in named]
+    sums = jax.device_get(array_sums([leaf for _, leaf in named]))
+    return dict(zip(names, sums.tolist(), strict=True))
+
+
+def check_sums(record: Record, state: TrainState | Arrays) -> None:
+    """Raises Damage if an array of the state, or of a part of it, is not what was saved."""
+    if record.formula != FORMULA or not record.sums:
+        return  # Checkpoints of earlier versions may have none.
+    for name, number in sums_of(state).items():
+        if number != record.sums.get(name, number):  # Read as another type, it has other bits.
+            raise Damage(f'{name} is not what was saved (its checksum differs)')
 
 
 def _relative(error: OSError, folder: pathlib.Path) -> str:
@@ -308,12 +298,3 @@ def _parse(data: bytes, kind: type[_Parsed], name: str) -> _Parsed:
         return files.parse_json(data, kind, name)
     except UserError as error:
         raise Damage(str(error)) from None
-
-
-def stages_begun(num_steps: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """(stage, its steps) in their order -> {stage: the step that it begins after}."""
-    begun, total = {}, 0
-    for stage, steps in num_steps:
-        begun[stage] = total
-        total += steps
-    return begun

@@ -29,9 +29,6 @@ class Classification(ByOptions):
     """A label for each text, by maximum likelihood, in nats per text.
 
     A model that knows several types of tokens is told which text of a pair a token is of.
-
-    Args:
-      **options: see `Options`.
     """
 
     view: ClassVar[str] = 'classification'
@@ -46,17 +43,14 @@ class Classification(ByOptions):
         self.options = Options(**options)
 
     def example_inputs(self) -> tuple[jax.Array, ...]:
-        """Arguments of the smallest call that creates the model's parameters."""
         return (jnp.zeros((1, 8), jnp.int32),)
 
     def weight(self, batch: Batch) -> jax.Array:
-        """[], the number of labels."""
         return jnp.sum(batch[self.weights])
 
     def loss(
         self, model: nn.Module, params: Params, batch: Batch, rng: jax.Array | None
     ) -> dict[str, jax.Array]:
-        """Sums over the batch, float32: loss, accuracy, weight, tokens, ..."""
         logits, nats = self._nats(model, params, batch, rng)
         if smoothing := self.options.label_smoothing:
             everywhere = -jnp.mean(jax.nn.log_softmax(logits), axis=-1)

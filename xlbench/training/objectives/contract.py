@@ -13,20 +13,14 @@ Batch = Mapping[str, jax.Array]
 
 
 class ByOptions:
-    """Objectives of one class with equal options are equal, and share what is compiled for them.
+    """Objectives of one class with equal options are equal, and share what is compiled for them."""
 
-    Attributes:
-      options: the block config.objective.
-    """
-
-    options: Block
+    options: Block  # config.objective.
 
     def __eq__(self, other: object) -> bool:
-        """Returns True for an objective of the same class and options."""
         return type(other) is type(self) and vars(other) == vars(self)
 
     def __hash__(self) -> int:
-        """Returns the same number for equal ones."""
         return hash((type(self), self.options))
 
 
@@ -55,28 +49,21 @@ class Objective(Protocol):
     text_baselines: ClassVar[bool]
 
     def __hash__(self) -> int:
-        """Returns the same for equal ones: they share what is compiled for one."""
+        """The same for equal ones, which share compiled programs."""
 
     def example_inputs(self) -> tuple[jax.Array, ...]:
         """Arguments of the smallest call that creates the model's parameters."""
 
     def weight(self, batch: Batch) -> jax.Array:
-        """[], what the sum of the loss is divided by."""
+        """[], the divisor of the sum of the loss."""
 
     def loss(
         self, model: nn.Module, params: Params, batch: Batch, rng: jax.Array | None
     ) -> dict[str, jax.Array]:
-        """Sums over the batch, float32.
+        """Sums over a batch with the features of `view`, float32; `rng` is for dropout.
 
-        Args:
-          model: a Linen module.
-          params: of the model.
-          batch: the features of `view`.
-          rng: for dropout; None for none.
-
-        Returns:
-          'loss', 'weight', 'tokens' (real ones), 'examples', 'positions' (padding included), and
-          further sums that metrics.jsonl shows divided by the weight.
+        They are 'loss', 'weight', 'tokens' (real ones), 'examples', 'positions' (padding included),
+        and further ones that metrics.jsonl shows divided by the weight.
         """
 
     def row_losses(self, model: nn.Module, params: Params, batch: Batch) -> dict[str, jax.Array]:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -17,17 +17,11 @@ from xlbench.trees import Params
 
 
 class Blocks(NamedTuple):
-    """Into how many parts a mesh cuts the rows and the positions of [batch, length, ...].
+    """The number of parts into which a mesh cuts [batch, length, ...]."""
 
-    Attributes:
-      data: parts of the rows, on its axes replica and data.
-      sequence: parts of the positions.
-      fsdp: parts of each part of the rows.
-    """
-
-    data: int
-    sequence: int
-    fsdp: int
+    data: int  # Of the rows, on its axes replica and data.
+    sequence: int  # Of the positions.
+    fsdp: int  # Of each part of the rows.
 
 
 def tokens_of(x: jax.Array, blocks: Blocks) -> jax.Array:
@@ -71,11 +65,7 @@ class Options(Block):
 
 
 class Generation(ByOptions):
-    """Encoder-decoder maximum likelihood of the targets, in nats per target token.
-
-    Args:
-      **options: see `Options`.
-    """
+    """Encoder-decoder maximum likelihood of the targets, in nats per target token."""
 
     view: ClassVar[str] = 'generation'
     trains: ClassVar[str] = ''
@@ -95,22 +85,15 @@ class Generation(ByOptions):
             self.view = 'language_start'  # Of this one; configs are checked by the class's.
 
     def example_inputs(self) -> tuple[jax.Array, ...]:
-        """Arguments of the smallest call that creates the model's parameters."""
         return (jnp.zeros((1, 8), jnp.int32), jnp.zeros((1, 8), jnp.int32))
 
-    def encoder_features(self, batch: Batch) -> dict[str, jax.Array]:
-        """Returns the encoder's inputs beside tokens, segments and positions."""
-        del batch
-        return {}
-
     def weight(self, batch: Batch) -> jax.Array:
-        """[], the number of target tokens."""
         return jnp.sum(self._scored(batch)[1])
 
     def loss(
         self, model: nn.Module, params: Params, batch: Batch, rng: jax.Array | None
     ) -> dict[str, jax.Array]:
-        """Sums over the batch, float32: loss, z_loss, accuracy, weight, tokens, ...
+        """Sums over the batch, see the contract.
 
         With `task_weights` in the batch (see data/packing.py), loss and z_loss divided by weight
         are sums over the tasks of each one's mean over its target tokens, and accuracy is the mean
@@ -122,25 +105,18 @@ class Generation(ByOptions):
                 f'config.model.vocab_padding={model.config.vocab_padding} of them are padding; '
                 'choose a config.mesh.tensor that divides the other rows, or set it to 0'
             )
-        hidden, embedding, bias = self._hidden(model, params, batch, rng)
-        tokens, weights = self._scored(batch)
-        blocks = self._blocks(hidden)
+        _, weights = self._scored(batch)
+        arrays, options, blocks = self._of_logits(model, params, batch, rng)
         weight, tasks = jnp.sum(weights), 1
         if 'task_weights' in batch:
             tasks = batch['task_weights'].shape[1]
             weights = weights * jnp.sum(batch['task_weights'], axis=1, keepdims=True) / tasks
         result = losses.softmax_cross_entropy(
-            tokens_of(hidden, blocks),
-            embedding,
-            tokens_of(tokens, blocks),
+            *arrays,
             tokens_of(weights, blocks),
-            bias=bias,
             label_smoothing=self.options.label_smoothing,
             z_loss=self.options.z_loss,
-            chunk_size=self.options.chunk_size,
-            groups=math.prod(blocks),
-            matmul_dtype=model.config.operands,
-            softcap=model.logits_softcap,
+            **options,
         )
         segments = [batch[f'{side}_segment_ids'] for side in ('encoder', 'decoder')]
         real = sum(jnp.sum(x > 0) for x in segments).astype(jnp.float32)
@@ -165,39 +141,23 @@ class Generation(ByOptions):
 
     def token_losses(self, model: nn.Module, params: Params, batch: Batch) -> jax.Array:
         """The loss of each target token in nats, [batch, targets]; of padding, anything."""
-        hidden, embedding, bias = self._hidden(model, params, batch, None)
-        tokens, _ = self._scored(batch)
-        blocks = self._blocks(hidden)
-        nats = losses.token_losses(
-            tokens_of(hidden, blocks),
-            embedding,
-            tokens_of(tokens, blocks),
-            bias=bias,
-            chunk_size=self.options.chunk_size,
-            groups=math.prod(blocks),
-            matmul_dtype=model.config.operands,
-            softcap=model.logits_softcap,
-        )
-        return rows_of(nats, tokens.shape, blocks)
+        arrays, options, blocks = self._of_logits(model, params, batch, None)
+        nats = losses.token_losses(*arrays, **options)
+        return rows_of(nats, self._scored(batch)[0].shape, blocks)
 
     def _scored(self, batch: Batch) -> tuple[jax.Array, jax.Array]:
         """The tokens that are to be predicted, and their weights, [batch, targets] each."""
         return batch['decoder_target_tokens'], batch['decoder_loss_weights']
 
-    def _more(self) -> dict[str, bool]:
-        """Returns further arguments of a model's `hidden`."""
+    def _more(self, batch: Batch) -> dict[str, Any]:
+        """Further arguments of a model's `hidden`."""
+        del batch
         return {}
 
-    def _blocks(self, hidden: jax.Array) -> Blocks:
-        """Into what the mesh cuts [batch, targets, .]."""
-        sequence = partitioning.active('sequence')
-        sequence = 1 if hidden.shape[1] % sequence else sequence
-        return Blocks(partitioning.active('replica', 'data'), sequence, partitioning.active('fsdp'))
-
-    def _hidden(
+    def _of_logits(
         self, model: nn.Module, params: Params, batch: Batch, rng: jax.Array | None
-    ) -> tuple[jax.Array, jax.Array, jax.Array | None]:
-        """States [batch, length, emb_dim], output table and bias."""
+    ) -> tuple[tuple[jax.Array, jax.Array, jax.Array], dict[str, Any], Blocks]:
+        """The arguments of a loss (states, output table, targets), its options, and the blocks."""
         variables = {'params': params}
         about = {
             'encoder_segment_ids': batch['encoder_segment_ids'],
@@ -213,11 +173,24 @@ class Generation(ByOptions):
         else:
             method, source = 'hidden', batch['encoder_input_tokens']
             about['encoder_positions'] = batch['encoder_positions']
-            about |= self.encoder_features(batch) | self._more()
-        targets = batch['decoder_input_tokens']
-        hidden = model.apply(variables, source, targets, **about, **languages, method=method)
+            about |= self._more(batch)
+        inputs = batch['decoder_input_tokens']
+        hidden = model.apply(variables, source, inputs, **about, **languages, method=method)
         embedding = model.apply(variables, method='output_embedding')
-        return hidden, embedding, model.apply(variables, method='output_bias')
+        sequence = partitioning.active('sequence')
+        sequence = 1 if hidden.shape[1] % sequence else sequence
+        blocks = Blocks(
+            partitioning.active('replica', 'data'), sequence, partitioning.active('fsdp')
+        )
+        targets = tokens_of(self._scored(batch)[0], blocks)
+        options = {
+            'bias': model.apply(variables, method='output_bias'),
+            'chunk_size': self.options.chunk_size,
+            'groups': math.prod(blocks),
+            'matmul_dtype': model.config.operands,
+            'softcap': model.logits_softcap,
+        }
+        return (tokens_of(hidden, blocks), embedding, targets), options, blocks
 
 
 def _languages(model: nn.Module, batch: Batch) -> dict[str, jax.Array]:

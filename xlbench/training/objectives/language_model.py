@@ -26,9 +26,6 @@ class LanguageModel(generation.Generation):
 
     The text of an example is its inputs and then its targets. The first token of the inputs is
     given in any case.
-
-    Args:
-      **options: see `Options`.
     """
 
     view: ClassVar[str] = 'language_model'
@@ -37,17 +34,12 @@ class LanguageModel(generation.Generation):
     def __init__(self, **options: float | str | None):
         self.options = Options(**options)
 
-    @property
-    def _scores_inputs(self) -> bool:
-        return self.options.loss_on == 'everything'
-
-    def _more(self) -> dict[str, bool]:
-        return {'of_inputs': self._scores_inputs}
+    def _more(self, batch: Batch) -> dict[str, bool]:
+        return {'of_inputs': self.options.loss_on == 'everything'}
 
     def _scored(self, batch: Batch) -> tuple[jax.Array, jax.Array]:
-        """The tokens that are to be predicted, and their weights; inputs come before targets."""
         tokens, weights = super()._scored(batch)
-        if not self._scores_inputs:
+        if self.options.loss_on != 'everything':
             return tokens, weights
         return (
             jnp.concatenate([batch['prompt_target_tokens'], tokens], axis=1),

@@ -16,19 +16,13 @@ class Options(generation.Options):
 
 
 class MultiView(generation.Generation):
-    """Maximum likelihood of the targets, given two views of an input (arXiv:2010.01672).
-
-    Args:
-      **options: see `Options`.
-    """
+    """Maximum likelihood of the targets, given two views of an input (arXiv:2010.01672)."""
 
     view: ClassVar[str] = 'multi_view'
     trains: ClassVar[str] = 'multi_view'
 
     def example_inputs(self) -> tuple[jax.Array, ...]:
-        """Arguments of the smallest call that creates the model's parameters."""
         return (*super().example_inputs(), jnp.ones((1, 8), jnp.int32))
 
-    def encoder_features(self, batch: Batch) -> dict[str, jax.Array]:
-        """Returns the encoder's inputs beside tokens, segments and positions: segment starts."""
+    def _more(self, batch: Batch) -> dict[str, jax.Array]:
         return {'encoder_marks': batch['encoder_marks']}

@@ -41,9 +41,6 @@ class Retrieval(ByOptions):
 
     The candidates are the replies of the whole batch, on however many devices it lies: the devices
     exchange vectors, and each makes the scores of its own rows.
-
-    Args:
-      **options: see `Options`.
     """
 
     view: ClassVar[str] = 'retrieval'
@@ -58,17 +55,14 @@ class Retrieval(ByOptions):
         self.scale = self.options.scale  # Of whatever scores with the same model.
 
     def example_inputs(self) -> tuple[jax.Array, ...]:
-        """Arguments of the smallest call that creates the model's parameters."""
         return (jnp.zeros((1, 8), jnp.int32), jnp.zeros((1, 8), jnp.int32))
 
     def weight(self, batch: Batch) -> jax.Array:
-        """[], the number of examples."""
         return jnp.sum(batch['row_weights'])
 
     def loss(
         self, model: nn.Module, params: Params, batch: Batch, rng: jax.Array | None
     ) -> dict[str, jax.Array]:
-        """Sums over the batch, float32: loss, accuracy (own reply first), weight, ..."""
         left, right = self._encode(model, params, batch, rng)
         weights = batch['row_weights']
         result = losses.contrastive(

@@ -22,11 +22,7 @@ class Options(classification.Options):
 
 
 class Tagging(classification.Classification):
-    """A tag for each word; in nats per word (arXiv:2012.15682).
-
-    Args:
-      **options: see `Options`.
-    """
+    """A tag for each word; in nats per word (arXiv:2012.15682)."""
 
     view: ClassVar[str] = 'tagging'
     trains: ClassVar[str] = 'token_classifier'

@@ -3,7 +3,7 @@
 import jax
 import pytest
 
-from xlbench.parallel import freed_memory, partitioning
+from xlbench.parallel import partitioning, programs
 from xlbench.system import machine
 
 
@@ -21,23 +21,23 @@ def mesh(devices):
 
 
 def test_memory_is_kept_on_one_cpu_where_there_is_room_for_it_twice(kept, monkeypatch):
-    assert not freed_memory.keep(mesh(1), 60, 41)
-    assert not freed_memory.keep(mesh(2), 60, 40)
+    assert not programs.keep_freed(mesh(1), 60, 41)
+    assert not programs.keep_freed(mesh(2), 60, 40)
     assert not kept
-    assert freed_memory.keep(mesh(1), 60, 40) and kept
+    assert programs.keep_freed(mesh(1), 60, 40) and kept
     monkeypatch.setattr(machine, 'memory', lambda: None)
-    assert not freed_memory.keep(mesh(1), 60, 40)
+    assert not programs.keep_freed(mesh(1), 60, 40)
 
 
 @pytest.mark.parametrize('peak, inline, count', [(50, True, 1), (51, True, 0), (50, False, 0)])
 def test_memory_is_kept_where_the_process_could_hold_it_twice(
     kept, monkeypatch, peak, inline, count
 ):
-    monkeypatch.setattr(freed_memory, 'inline', inline)
-    monkeypatch.setattr(freed_memory, '_kept', False)
+    monkeypatch.setattr(programs, 'inline', inline)
+    monkeypatch.setattr(programs, '_kept', False)
     monkeypatch.setattr(machine, 'peak_memory', lambda: peak)
-    freed_memory.keep_by_peak(mesh(2))
+    programs.keep_freed_by_peak(mesh(2))
     assert not kept
     for _ in range(2):
-        freed_memory.keep_by_peak(mesh(1))
+        programs.keep_freed_by_peak(mesh(1))
     assert len(kept) == count
