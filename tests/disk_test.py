@@ -25,6 +25,7 @@ from jax.sharding import NamedSharding, PartitionSpec as P
 from xlbench import config as config_lib, runs, train
 from xlbench.data import prepared
 from xlbench.parallel import partitioning
+from xlbench.settings.blocks import Data
 from xlbench.system import errors, logs, untrusted
 from xlbench.system.errors import UserError
 from xlbench.training import checkpoints, train_step
@@ -183,16 +184,17 @@ def test_what_a_disk_does_not_give_is_not_prepared_anew(tiny_root, monkeypatch, 
         raise OSError(number, os.strerror(number), str(path))
 
     needed = [(tiny.MIXTURE, 'rough_train'), (tiny.QUESTIONS[0], 'validation')]
+    data = Data(root=str(tiny_root), vocabulary='sample', sample=False)
     monkeypatch.setattr(prepared.on_demand.subprocess, 'run', pytest.fail)
     for place, name in ((untrusted, 'open_regular'), (np.lib.format, 'open_memmap')):
         monkeypatch.setattr(place, name, withheld)
         for pair in needed:
             with pytest.raises((UserError, OSError), match=re.escape(os.strerror(number))) as error:
-                prepared.ensure([pair], root=str(tiny_root), vocabulary='sample')
+                prepared.ensure([pair], data)
             assert errors.plain(error.value)
         monkeypatch.undo()
         monkeypatch.setattr(prepared.on_demand.subprocess, 'run', pytest.fail)
-    prepared.ensure(needed, root=str(tiny_root), vocabulary='sample')
+    prepared.ensure(needed, data)
 
 
 def test_what_a_disk_does_not_give_of_a_checkpoint_is_no_damage(tmp_path, monkeypatch):

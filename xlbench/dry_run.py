@@ -83,7 +83,7 @@ def data_lines(
         try:
             data[pair] = prepared.open_mixture(block['root'], block['vocabulary'], *pair)
         except prepared.NotPrepared as error:
-            missing.append((pair, error.reason))
+            missing.append((pair, str(error)))
     counts = {(t.name, t.split): t.pass_size for tasks, _ in data.values() for t in tasks}
     for (task, split), count in sorted(counts.items()):
         yield f'  {task:<28} {split:<12} {count:>10,} examples'

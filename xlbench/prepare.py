@@ -5,10 +5,10 @@ xlbench/preparation/command.py has the program; `--help` lists its flags.
 
 import sys
 
-from xlbench.preparation.command import main, make_sample, prepare
+from xlbench.preparation.command import main, make_sample
 from xlbench.system import errors
 
-__all__ = ['main', 'make_sample', 'prepare']
+__all__ = ['main', 'make_sample']
 
 if __name__ == '__main__':
     sys.exit(errors.run_main(main, sys.argv))

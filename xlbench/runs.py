@@ -24,6 +24,7 @@ from xlbench.models.layers import TransformerConfig
 from xlbench.models.lora import Lora
 from xlbench.parallel import partitioning
 from xlbench.retrieval.response_set import ResponseSet
+from xlbench.settings import blocks
 from xlbench.system import errors
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json, Setting
@@ -288,21 +289,18 @@ def _open_data(config: ConfigDict, has_copy: bool) -> Data:
       has_copy: whether there is a workdir, with a copy of the vocabulary.
     """
     needed, optional = config_lib.needed_splits(config), config_lib.optional_splits(config)
-    root, vocabulary = config.data.root, config.data.vocabulary
+    block = blocks.Data(**config.data)
+    root, vocabulary = block.root, block.vocabulary
     if jax.process_index() == 0:
         ensure(
             needed,
-            root=root,
-            vocabulary=vocabulary,
-            sample=config.data.sample,
+            block,
             optional=optional,
-            vocabulary_size=config.data.get('vocabulary_size') or 0,
-            vocabulary_type=config.data.get('vocabulary_type') or 'unigram',
             texts=[p for stage in list(config.stages.values())[:1] for p in stage_pairs(stage)],
             has_copy=has_copy,
         )
     else:
-        wait_for(needed, root=root, vocabulary=vocabulary, optional=optional)
+        wait_for(needed, block, optional=optional)
     data = {pair: open_mixture(root, vocabulary, *pair) for pair in needed}
     for name, split in optional:
         if tasks := open_optional(root, vocabulary, name, split):

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from xlbench.data import prepared, readers
+from xlbench.settings.blocks import Data
 from xlbench.system.errors import UserError
 
 VOCABULARY = {'name': 'v', 'sha256': 'ab', 'size': 100, 'pad_id': 0, 'eos_id': 1, 'unk_id': 2}
@@ -92,7 +93,8 @@ def test_every_record_comes_back(tmp_path):
         'manifest.json',
     ]
     assert [shard['examples'] for shard in task.manifest['shards']] == [4, 4, 3]
-    task.verify()
+    for entry in (*task.manifest['shards'], task.manifest['lengths']):
+        assert readers.sha256(f'{place}/{entry["file"]}') == entry['sha256']
     with pytest.raises(IndexError):
         task[11]
 
@@ -111,13 +113,9 @@ def test_shards_that_others_wrote(tmp_path):
     with prepared.Writer(other, manifest=make_manifest(), shard_examples=4) as writer:
         entries = {}
         for index in (2, 0, 1, 0):
+            packed, first = prepared.pack(records[4 * index : 4 * index + 4]), 4 * index
             entries[index] = prepared.write_shard(
-                writer.temporary,
-                index,
-                3,
-                records[4 * index : 4 * index + 4],
-                first=4 * index,
-                vocabulary_size=VOCABULARY['size'],
+                writer.temporary, index, [packed], first=first, vocabulary_size=VOCABULARY['size']
             )
         pathlib.Path(writer.temporary, 'parts', '00000-died-1-1').write_text('half')
         writer.adopt([entries[index] for index in range(3)])
@@ -129,8 +127,9 @@ def test_shards_that_others_wrote(tmp_path):
 def test_a_shard_names_the_example_that_no_model_could_read(tmp_path):
     records = [*make_records(2), make_records(1)[0] | {'inputs': []}]
     with pytest.raises(ValueError, match='inputs of example 42 is empty'):
-        prepared.write_shard(str(tmp_path), 4, 5, records, first=40, vocabulary_size=100)
-    assert [name for name in os.listdir(tmp_path) if name.endswith('record')] == []
+        packed = [prepared.pack(records)]
+        prepared.write_shard(str(tmp_path), 4, packed, first=40, vocabulary_size=100)
+    assert os.listdir(tmp_path) == ['parts']
 
 
 def test_an_empty_preparation_is_valid(tmp_path):
@@ -272,8 +271,6 @@ def test_damaged_bytes_are_named(tmp_path):
     task = open_demo(tmp_path)
     with pytest.raises(UserError, match=r'00000-of-00001\.array_record is broken'):
         task.read(range(30))
-    with pytest.raises(UserError, match='sha256'):
-        task.verify()
     path.write_bytes(data[:-100])
     with pytest.raises(prepared.NotPrepared, match='bytes'):
         open_demo(tmp_path)
@@ -319,14 +316,13 @@ def test_columns_hold_what_records_hold():
     rows = [np.arange(n, dtype=np.int32) for n in (3, 0, 2)]
     ids = prepared.Ids.joined(rows, before=[7, 8], behind=[1])
     expected = [[7, 8, 0, 1, 2, 1], [7, 8, 1], [7, 8, 0, 1, 1]]
-    assert [row.tolist() for row in ids.rows()] == expected
     assert ids.sizes().tolist() == [6, 3, 5] and len(ids) == 3
     assert len(prepared.Ids.joined([], [7], [1])) == 0
     columns = {'inputs': ids, 'targets': ids, 'id': ['a', 'b', 'c']}
-    records = prepared.records(columns)
-    assert [record['id'] for record in records] == ['a', 'b', 'c']
     packed = prepared.pack(columns)
-    assert packed.data == list(map(as_bytes, records))
+    found = [(record['id'], record['inputs'].tolist()) for record in packed]
+    assert found == list(zip('abc', expected, strict=True))
+    assert packed.data == list(map(as_bytes, packed))
     assert packed.lengths.tolist() == [[6, 6], [3, 3], [5, 5]] and packed.largest == (8, 8)
     part = packed.part(1, 9)
     assert (part.data, part.lengths.tolist()) == (packed.data[1:], [[3, 3], [5, 5]])
@@ -564,10 +560,9 @@ def test_a_rate_is_a_positive_number(tmp_path, rate):
 
 def test_whoever_waits_sees_all_or_nothing(tmp_path):
     """Nothing, one task of two, both, and at last their rates: only then the waiting ends."""
-    arguments = {'root': str(tmp_path), 'vocabulary': 'v', 'seconds': 0.01}
-    waiting = threading.Thread(
-        target=prepared.wait_for, args=([('demo_both', 'train')],), kwargs=arguments, daemon=True
-    )
+    data = Data(root=str(tmp_path), vocabulary='v', sample=False)
+    wait = functools.partial(prepared.wait_for, [('demo_both', 'train')], data, seconds=0.01)
+    waiting = threading.Thread(target=wait, daemon=True)
     waiting.start()
     for task in ('demo_a', 'demo_b'):
         time.sleep(0.1)
@@ -603,7 +598,8 @@ def test_a_task_file_that_is_edited_while_it_is_prepared_is_one_line(tmp_path, m
 
     monkeypatch.setattr(prepared.on_demand.subprocess, 'run', run)
     with pytest.raises(UserError, match='stale: it was edited, although') as error:
-        prepared.ensure([('demo_a', 'train')], root=str(tmp_path), vocabulary='v')
+        data = Data(root=str(tmp_path), vocabulary='v', sample=False)
+        prepared.ensure([('demo_a', 'train')], data)
     assert '\n' not in str(error.value) and 'start the same command again' in str(error.value)
 
 
@@ -618,17 +614,18 @@ def test_a_vocabulary_in_the_home_folder_is_trained_once(tmp_path, monkeypatch):
     monkeypatch.setattr(prepared.on_demand, 'open_mixture', opens_what_was_prepared(commands))
     monkeypatch.setenv('HOME', str(tmp_path))
     needed, root = [('news_title_de', 'train')], str(tmp_path / 'data')
-    prepared.ensure(needed, root=root, vocabulary='~/news.model', vocabulary_size=8)
+    data = Data(root=root, vocabulary='~/news.model', sample=False, vocabulary_size=8)
+    prepared.ensure(needed, data)
     (both,) = commands  # One process trains it, and prepares with it.
     assert f'--new_vocabulary={tmp_path}/news.model' in both
     assert {'--texts=news_title_de:train', '--vocabulary=~/news.model'} <= set(both)
-    prepared.ensure(needed, root=root, vocabulary='~/news.model', vocabulary_size=8)
+    prepared.ensure(needed, data)
     trained = commands[1]  # The file has gone, and what was prepared with it is there.
     assert f'--new_vocabulary={tmp_path}/news.model' in trained
     assert '--mixture=news_title_de:train' in trained and len(trained) < len(both)
     commands.clear()
     (tmp_path / 'news.model').write_bytes(b'')
-    prepared.ensure(needed, root=root, vocabulary='~/news.model', vocabulary_size=8)
+    prepared.ensure(needed, data)
     (made,) = commands
     assert '--vocabulary=~/news.model' in made
     assert not [part for part in made if part.startswith(('--new_vocabulary', '--texts'))]

@@ -281,8 +281,8 @@ def test_a_workdir_that_cannot_be_written(run, retriever, capsys):
 def test_a_missing_response_set_is_prepared(run, monkeypatch):
     asked = []
 
-    def ensure(needed, **options):
-        asked.append((needed, options['vocabulary'], options['sample'], options['to_stderr']))
+    def ensure(needed, data, to_stderr):
+        asked.append((needed, data.vocabulary, data.sample, to_stderr))
         if len(asked) == 2:
             raise SystemExit(2)
 

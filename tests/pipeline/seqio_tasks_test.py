@@ -14,6 +14,7 @@ import xtreme_files
 from xlbench import metrics, pipeline
 from xlbench.data import postprocess, prepared, tokenizers
 from xlbench.preparation import mixtures
+from xlbench.settings.blocks import Data
 from xlbench.system import errors
 
 # What such files hold: their own vocabulary, all kinds of sources, their own preprocessors,
@@ -242,7 +243,7 @@ def test_it_is_prepared_as_seqio_has_it(made, registry, capsys):
 
 def test_a_postprocessor_gets_what_seqio_gives_it(made, registry):
     (done,) = registry('trivia_v001:validation')
-    found = prepared.open_task(str(made), str(made / 'spiece.model'), *done.job.__dict__.values())
+    found = prepared.open_task(str(made), str(made / 'spiece.model'), *done.job)
     records = list(found)
     expected = seqio_examples('trivia_v001', 'validation')
     for record, theirs in zip(records, expected, strict=True):
@@ -320,7 +321,8 @@ def test_what_a_function_reads_is_read_again(made, registry, capsys):
     np.testing.assert_array_equal(found[0]['inputs'][:-1], tokenizer.encode('aß'))
     assert not registry('copy_bytes', vocabulary='bytes')[0].fresh
     assert 'is prepared again: a function reads its data' in capsys.readouterr().out
-    prepared.ensure([('copy_bytes', 'train')], root=str(made), vocabulary='bytes')
+    data = Data(root=str(made), vocabulary='bytes', sample=False)
+    prepared.ensure([('copy_bytes', 'train')], data)
     assert 'a function reads the data of copy_bytes:train; the earlier' in capsys.readouterr().out
 
 

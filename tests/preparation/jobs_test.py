@@ -30,11 +30,11 @@ from xlbench import pipeline
 from xlbench.data import features, prepared, tokenizers
 from xlbench.preparation import (
     command,
-    encoding,
     examples as examples_lib,
     jobs as jobs_lib,
     mixtures,
 )
+from xlbench.settings.blocks import Data
 from xlbench.system import errors
 from xlbench.system.work import Pool
 
@@ -205,7 +205,7 @@ def test_other_pipelines_equal_seqio(root, monkeypatch, step, at, fast):
     steps = list(task.preprocessors)
     changed = task.replace(name='changed', preprocessors=[*steps[:at], step, *steps[at:]])
     used = []
-    for name in ('_text_examples', '_seqio_examples'):
+    for name in ('_pack_beside', '_seqio_examples'):
         original = getattr(examples_lib, name)
 
         def spy(*args, name=name, original=original):
@@ -214,7 +214,7 @@ def test_other_pipelines_equal_seqio(root, monkeypatch, step, at, fast):
 
         monkeypatch.setattr(examples_lib, name, spy)
     found = flat(examples_lib.examples(changed, 'train'))
-    assert used == ['_text_examples' if fast else '_seqio_examples']
+    assert used == ['_pack_beside' if fast else '_seqio_examples']
     expected = seqio_examples(changed, 'train')
     for example in expected:
         if 'number' in example:
@@ -451,9 +451,9 @@ def test_processes_that_tokenise_write_the_same_bytes(root, monkeypatch, tmp_pat
     monkeypatch.setattr(jobs_lib, 'ENCODERS_FROM_BYTES', 0)
     monkeypatch.setattr(tokenizers.SentencePieceTokenizer, 'uses_cores', False)
     started = []
-    original = encoding.pack_elsewhere
+    original = examples_lib._pack_elsewhere
     monkeypatch.setattr(
-        encoding, 'pack_elsewhere', lambda *args: started.append(args[2]) or original(*args)
+        examples_lib, '_pack_elsewhere', lambda *args: started.append(args[2]) or original(*args)
     )
     again = {'force': True, 'encoders': 2, **arguments}
     assert jobs_lib.prepare_one(job, jobs_lib.Shared.make(), **again).manifest['num_examples'] == 7
@@ -490,10 +490,10 @@ def test_steps_do_the_same_with_texts_and_tensors(root):
 
 def test_one_process_prepares_and_another_waits_for_it(root):
     needed = [('mtg_multi_qg', 'train'), ('mtg_qg_en_de', 'validation')]
-    arguments = {'root': str(root), 'vocabulary': 'sample'}
+    data = Data(root=str(root), vocabulary='sample', sample=False)
     with futures.ThreadPoolExecutor(1) as thread:
-        waiting = thread.submit(prepared.wait_for, needed, seconds=0.05, **arguments)
-        prepared.ensure(needed, **arguments)
+        waiting = thread.submit(prepared.wait_for, needed, data, seconds=0.05)
+        prepared.ensure(needed, data)
         waiting.result(60)
     found = tree(root / 'prepared')
     assert {os.path.dirname(name) for name in found if name.endswith('manifest.json')} == {
@@ -520,14 +520,14 @@ def test_the_sample_corpora_that_are_read_are_made(names, vocabulary, samples):
 
 
 def test_sample_makes_the_corpora_once(tmp_path, vocabulary_file, monkeypatch, capsys):
-    def write_mtg(root, seed):
+    def write_mtg(root):
         if is_new := not os.path.exists(f'{root}/SAMPLE.json'):
             mtg_files.write_mtg(root, SIZES, tasks=('sg',))
             shutil.copy(vocabulary_file, f'{root}/sample.model')
             pathlib.Path(root, 'SAMPLE.json').write_text('{}')
         return is_new
 
-    def write_mrs(root, seed):
+    def write_mrs(root):
         if is_new := not os.path.exists(f'{root}/mrs'):
             reply_files.write_mrs(root, langs=('de',))
         return is_new
@@ -543,13 +543,13 @@ def test_sample_makes_the_corpora_once(tmp_path, vocabulary_file, monkeypatch, c
     assert main('--sample', f'--root={root}', '--mixture=mtg_sg_en_en', '--split=train') == 0
     assert 'wrote' not in capsys.readouterr().out
     found = prepared.open_task(str(root), 'sample', 'mtg_sg_en_en', 'train')
-    assert (found.num_examples, found.manifest['data']) == (7, 'sample')
+    assert (len(found), found.manifest['data']) == (7, 'sample')
     assert (
         main('--sample', f'--root={root}', '--mixture=mrs_retrieval_de_de', '--split=responses')
         == 0
     )
     found = prepared.open_task(str(root), 'sample', 'mrs_retrieval_de_de', 'responses')
-    assert (found.num_examples, found[1]['cluster']) == (5, 'c0')
+    assert (len(found), found[1]['cluster']) == (5, 'c0')
     pipeline.use_root(None)
 
 
@@ -629,7 +629,7 @@ def test_kill_leaves_nothing_that_opens_and_a_rerun_gives_the_same_bytes(root):
     command += ['--split=train', f'--root={root}']
     process = start(command)
     try:
-        wait_for(lambda: glob.glob(f'{root}/prepared/sample/*/.train.tmp-*/*.part'))
+        wait_for(lambda: glob.glob(f'{root}/prepared/sample/*/.train.tmp-*/parts/*'))
     finally:
         process.kill()
         process.wait()
@@ -642,12 +642,12 @@ def test_kill_leaves_nothing_that_opens_and_a_rerun_gives_the_same_bytes(root):
             continue
     assert len(opened) < 3  # It was killed in the middle, ...
     for found in opened:  # ... and what was complete by then is whole.
-        found.verify()
+        found.read(range(len(found)))
     with pytest.raises(prepared.NotPrepared):
         prepared.open_mixture(str(root), 'sample', 'mtg_cross_qg_en', 'train')
     other = start(command)  # Two at once share the work.
     try:
-        wait_for(lambda: glob.glob(f'{root}/prepared/sample/*/.train.tmp-*-{other.pid}/*.part'))
+        wait_for(lambda: glob.glob(f'{root}/prepared/sample/*/.train.tmp-*-{other.pid}/parts/*'))
         done = run(root, 'mtg_cross_qg_en')
         assert other.wait() == 0
     finally:

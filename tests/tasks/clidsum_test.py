@@ -208,7 +208,7 @@ def test_views_are_two_inputs_of_one_example(root):
     assert first == {'id': '1', 'inputs': views, 'targets': 'anna greets ben.'}
     (example,) = task.get_dataset(None, 'test', shuffle=False).take(1)
     # Preparation, which tokenises in batches, has what SeqIO's own pipeline has.
-    prepared_one = next(examples.examples(task, 'test'))[0]
+    prepared_one = next(iter(next(examples.examples(task, 'test'))))
     ids, chosen = prepared_one['inputs'], pipeline.tokenizer()
     np.testing.assert_array_equal(ids, example['inputs'])
     np.testing.assert_array_equal(prepared_one['targets'], example['targets'])

@@ -270,8 +270,8 @@ def open_task(
     root = root or os.environ.get('XLBENCH_DATA') or 'data'
     if vocabulary:
         check_task(task, 'task in --task', root, vocabulary)
-        pairs = [(task, split)]
-        prepared.ensure(pairs, root=root, vocabulary=vocabulary, sample=sample, to_stderr=True)
+        data = blocks.Data(root=root, vocabulary=vocabulary, sample=sample)
+        prepared.ensure([(task, split)], data, to_stderr=True)
         return prepared.open_task(root, vocabulary, task, split)
     reasons = []
     place = pathlib.Path(root) / 'prepared'
@@ -280,7 +280,7 @@ def open_task(
             return prepared.open_task(root, name, task, split)
         except prepared.NotPrepared as error:
             if (place / name / task / split).is_dir():
-                reasons.append(error.reason)
+                reasons.append(str(error))
     if not reasons:
         check_task(task, 'task in --task', root, 'sample')
     why = reasons[0] if reasons else f'{task}/{split} is not prepared in {root}'

@@ -109,10 +109,10 @@ def _statistics(flags: argparse.Namespace) -> None:
             measured = statistics.of_file(name, (flags.inputs, flags.targets), langs, tokenizer)
             rows[name] = measured, langs
             continue
-        from xlbench.preparation import measuring
+        from xlbench.preparation import examples
 
         splits = tuple(filter(None, flags.splits.split(',')))
-        measured, langs = measuring.measure(name, root, splits, flags.vocabulary)
+        measured, langs = examples.measure(name, root, splits, flags.vocabulary)
         rows |= {f'{name} {split}': (counts, langs) for split, counts in measured.items()}
     from xlbench.reporting import lengths
 

@@ -32,6 +32,7 @@ from xlbench.fewshot.runner import Runner, Source
 from xlbench.fewshot.settings import Adapt, planned
 from xlbench.parallel import partitioning
 from xlbench.parallel.preemption import Interruption
+from xlbench.settings import blocks
 from xlbench.system import locks, progress as progress_lib, sessions
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
@@ -232,11 +233,7 @@ def open_data(config: ConfigDict, adapt: Adapt) -> Data:
     trained = [p for stage in config.source.stages.values() for p in config_lib.stage_pairs(stage)]
     prepared.ensure(
         pairs,
-        root=root,
-        vocabulary=vocabulary,
-        sample=config.source.data.sample,
-        vocabulary_size=config.source.data.get('vocabulary_size') or 0,
-        vocabulary_type=config.source.data.get('vocabulary_type') or 'unigram',
+        blocks.Data(**config.source.data),
         texts=[*trained, *(pair for pair in pairs if pair[1].startswith('shots_'))],
     )
     return {pair: prepared.open_mixture(root, vocabulary, *pair) for pair in pairs}

@@ -11,6 +11,7 @@ from xlbench.benchmarks import Benchmark
 from xlbench.data import prepared, tokenizers
 from xlbench.data.prepared import Record
 from xlbench.interactive.calling import Cell, frame, plainly
+from xlbench.settings import blocks
 from xlbench.system import errors
 
 if TYPE_CHECKING:
@@ -84,16 +85,8 @@ def read_examples(
 
 def _prepare(config: ConfigDict, needed: Sequence[tuple[str, str]]) -> None:
     """Makes what is not prepared yet, with the vocabulary that the config trains, if it does."""
-    data = config.data
-    prepared.ensure(
-        needed,
-        root=data.root,
-        vocabulary=data.vocabulary,
-        sample=data.sample,
-        vocabulary_size=data.get('vocabulary_size') or 0,
-        vocabulary_type=data.get('vocabulary_type') or 'unigram',
-        texts=config_lib.needed_splits(config)[:1],
-    )
+    texts = config_lib.needed_splits(config)[:1]
+    prepared.ensure(needed, blocks.Data(**config.data), texts=texts)
 
 
 def _example(record: Record, pieces: Sequence[str], labelled: bool) -> dict[str, Cell]:

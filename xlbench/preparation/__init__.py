@@ -3,10 +3,8 @@
   command      python -m xlbench.prepare
   mixtures     every task of some mixtures, and a new vocabulary from their texts
   jobs         one task and split -> a folder
-  examples     its examples
-  encoding     how their texts become ids, also in processes of their own
+  examples     its examples, and the lengths of its texts
   distributed  the same in stages that may run on other machines
-  measuring    the lengths of a task's texts
 
 All start without TensorFlow, which those tasks alone need that are read by SeqIO's own pipeline.
 """

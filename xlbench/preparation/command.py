@@ -16,47 +16,28 @@ import importlib
 import os
 import sys
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
 from xlbench import config as config_lib, jobs
 from xlbench.data import prepared, tokenizers
 from xlbench.system import errors, machine
 from xlbench.system.command_line import CommandLine, flag
 
-if TYPE_CHECKING:
-    from xlbench.preparation.jobs import Done
-    from xlbench.preparation.mixtures import Elsewhere
-
 SAMPLES = ('mtg', 'mrs', 'labels', 'clidsum', 'translation')  # Modules of tasks/samples.
 
 
-def make_sample(root: str, seed: int = 0, samples: Sequence[str] = ()) -> None:
-    """Writes sample corpora and their vocabularies into `root`, unless they are there.
-
-    Args:
-      root: the data root.
-      seed: of the corpora.
-      samples: some of SAMPLES; all by default.
-    """
-    names = samples or SAMPLES
-    modules = [importlib.import_module(f'xlbench.tasks.samples.{name}') for name in names]
-    written = [module.write(root, seed) for module in modules]
+def make_sample(root: str, samples: Sequence[str] = SAMPLES) -> None:
+    """Writes sample corpora and their vocabularies into a data root, unless they are there."""
+    modules = [importlib.import_module(f'xlbench.tasks.samples.{name}') for name in samples]
+    written = [module.write(root) for module in modules]
     if any(written):
         print(f'wrote the sample corpora into {root}', flush=True)
 
 
 def _samples_of(names: Collection[str], vocabulary: str) -> list[str]:
-    """Names the sample corpora that tasks read and that a vocabulary comes from.
+    """Names the sample corpora that tasks and mixtures read and that a vocabulary comes from.
 
-    All take twenty seconds to make, and most runs read one of them.
-
-    Args:
-      names: of tasks and mixtures.
-      vocabulary: as --vocabulary takes it.
-
-    Returns:
-      Some of SAMPLES; all where there are no names, or one does not say what is read, as those of
-      the user's own tasks.
+    All take twenty seconds to make, and most runs read one of them. All are named where there are
+    no names, or one does not say what is read, such as that of a user's own task.
     """
     if not names:
         return [*SAMPLES]
@@ -65,17 +46,6 @@ def _samples_of(names: Collection[str], vocabulary: str) -> list[str]:
         words.add(vocabulary.partition('_')[2] or 'mtg')
     read = {'labels' if word == 'fewshot' else word for word in words}
     return [name for name in SAMPLES if name in read] if read <= set(SAMPLES) else [*SAMPLES]
-
-
-def prepare(
-    mixtures: str | Sequence[str],
-    splits: str | Sequence[str],
-    **arguments: 'str | int | bool | Elsewhere | None',
-) -> list['Done']:
-    """Prepares tasks; see `xlbench.preparation.mixtures`."""
-    from xlbench.preparation import mixtures as mixtures_lib
-
-    return mixtures_lib.prepare(mixtures, splits, **arguments)
 
 
 FLAGS = (
@@ -166,9 +136,9 @@ def main(argv: Sequence[str]) -> int:
             make_sample(root, samples=_samples_of(mentioned, flags.vocabulary))
             if not flags.mixture:
                 return 0
-        if flags.new_vocabulary:
-            from xlbench.preparation import mixtures
+        from xlbench.preparation import distributed, mixtures  # They load for a second.
 
+        if flags.new_vocabulary:
             mixtures.make_vocabulary(
                 flags.texts or flags.mixture or '',
                 flags.split,
@@ -187,14 +157,12 @@ def main(argv: Sequence[str]) -> int:
             'force': flags.force,
         }
         if flags.beam:
-            from xlbench.preparation import distributed
-
             scratch = os.path.join(root, 'prepared', prepared.vocabulary_folder(flags.vocabulary))
             engine = jobs.of_flags(flags, scratch, 1)
             means = {'elsewhere': functools.partial(distributed.run, **chosen, engine=engine)}
         else:
             means = {'workers': flags.workers}
-        prepare(flags.mixture or '', flags.split, **chosen, **means)
+        mixtures.prepare(flags.mixture or '', flags.split, **chosen, **means)
     except KeyboardInterrupt:
         line = 'stopped by Ctrl-C; finished data stays, and the same command continues'
         print(f'error: {line}', file=sys.stderr)

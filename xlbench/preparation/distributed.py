@@ -41,7 +41,7 @@ Piece = tuple[int, int, int]
 
 
 class Part(TypedDict):
-    """A part of a job that was read."""
+    """A part of a job that was read, and what reading it has shown."""
 
     job: tuple[str, str]
     part: int
@@ -52,25 +52,17 @@ class Part(TypedDict):
 
 @dataclasses.dataclass(frozen=True)
 class Worker:
-    """Settings of a worker, and its jobs.
-
-    Attributes:
-      root, vocabulary: as `mixtures.prepare` takes them.
-      skip_bad: bad records that may be skipped in all.
-      shard_examples: examples of a shard.
-      scratch: a folder for parts.
-      folders: task and split -> the hidden folder for its shards.
-    """
+    """Settings of a worker, see `run`; its methods are the stages."""
 
     root: str
     vocabulary: str
     skip_bad: int
     shard_examples: int
-    scratch: str
-    folders: dict[tuple[str, str], str]
+    scratch: str  # A folder for parts.
+    folders: dict[Job, str]  # The hidden folders for their shards.
 
     def hash(self, path: str) -> InputEntry:
-        """Gives what the manifest says about an input file."""
+        """Returns the manifest's entry of an input file."""
         return jobs_lib.input_entry(path, self.root)
 
     def read(self, task: str, split: str, number: int, paths: Sequence[str] | None) -> Part:
@@ -93,18 +85,16 @@ class Worker:
         return {'job': (task, split), 'part': number} | part
 
     def write(
-        self, task: str, split: str, index: int, count: int, pieces: Sequence[Piece]
+        self, task: str, split: str, index: int, pieces: Sequence[Piece]
     ) -> tuple[str, str, ShardEntry]:
-        """Writes a shard, one of `count`, of the rows of some pieces; gives its entry."""
+        """Writes a shard of the rows of some pieces; returns the manifest's entry."""
         rows = [row for piece in pieces for row in self._rows(task, split, *piece)]
         with pipeline.bound(self.vocabulary, self.root):
             encode = examples_lib.encoder(pipeline.get(task))
-            batches = encode(rows) if encode else [rows]
             entry = prepared.write_shard(
-                self.folders[task, split],
+                self.folders[Job(task, split)],
                 index,
-                count,
-                itertools.chain.from_iterable(batches),
+                encode(rows) if encode else [prepared.pack(rows)],
                 first=index * self.shard_examples,
                 vocabulary_size=pipeline.tokenizer().manifest()['size'],
             )
@@ -128,9 +118,8 @@ def _parts(job: Job) -> list[tuple[str, str, int, tuple[str, ...] | None]]:
     """Returns the arguments of `Worker.read` for each part of a job, in order."""
     task = pipeline.get(job.task)
     if examples_lib.encoder(task) is None:
-        return [(job.task, job.split, 0, None)]
-    parts = enumerate(task.source.parts(job.split))
-    return [(job.task, job.split, number, tuple(paths)) for number, paths in parts]
+        return [(*job, 0, None)]
+    return [(*job, n, tuple(paths)) for n, paths in enumerate(task.source.parts(job.split))]
 
 
 def _shards(parts: Sequence[Part], size: int) -> Iterator[list[Piece]]:
@@ -171,7 +160,7 @@ def run(
       finished: called with each result.
       engine: runs the stages.
       root, vocabulary, skip_bad: as `mixtures.prepare` takes them.
-      force: do also what another process has done in the meantime.
+      force: also make what another process has made in the meantime.
       shard_examples: examples of one file.
     """
     if not jobs:
@@ -188,7 +177,7 @@ def run(
         for job in jobs:
             stamps[job] = [jobs_lib.input_stamp(path, root) for path in jobs_lib.input_paths(job)]
             manifests[job] = jobs_lib.manifest_of(job, root, [])
-            place = prepared.folder(root, vocabulary, job.task, job.split)
+            place = prepared.folder(root, vocabulary, *job)
             writer = prepared.Writer(place, manifest=manifests[job], shard_examples=shard_examples)
             writers[job] = stack.enter_context(writer)
         worker = Worker(
@@ -197,7 +186,7 @@ def run(
             skip_bad=skip_bad,
             shard_examples=shard_examples,
             scratch=scratch,
-            folders={dataclasses.astuple(job): writer.temporary for job, writer in writers.items()},
+            folders={job: writer.temporary for job, writer in writers.items()},
         )
         stack.enter_context(engine)
         paths = dict.fromkeys(path for job in jobs for path in jobs_lib.input_paths(job))
@@ -216,13 +205,11 @@ def run(
                     policy.add(readers.BadRecord(**bad))
                 policy.left_out.update(part['left_out'])
             manifests[job]['inputs'] += [hashes[stamp['path']] | stamp for stamp in stamps[job]]
-            skipped = [jobs_lib.skipped_entry(bad, root) for bad in policy.skipped]
             examples = sum(part['examples'] for part in parts[job])
-            jobs_lib.complete(manifests[job], job, root, examples, skipped, policy.left_out)
+            jobs_lib.complete(manifests[job], job, root, examples, policy)
         plan = [
-            (job.task, job.split, index, -(-examples // shard_examples), pieces)
+            (*job, index, pieces)
             for job in jobs
-            if (examples := sum(part['examples'] for part in parts[job]))
             for index, pieces in enumerate(_shards(parts[job], shard_examples))
         ]
         written: dict[Job, list[ShardEntry]] = {job: [] for job in jobs}
@@ -242,10 +229,10 @@ def _left(
     vocabulary: str,
     force: bool,
 ) -> list[Job]:
-    """The jobs that no other process has done in the meantime; the stack holds them."""
+    """Returns the jobs that no other process has done in the meantime; the stack holds them."""
     left = []
     for job in jobs:
-        place = prepared.folder(root, vocabulary, job.task, job.split)
+        place = prepared.folder(root, vocabulary, *job)
         waited = stack.enter_context(prepared.alone(place))
         there = None if force else jobs_lib.made_meanwhile(root, vocabulary, job, waited)
         if there is None:

@@ -1,59 +1,98 @@
-"""One task and split -> its examples, as SeqIO's own pipeline makes them, in large batches."""
+"""The examples of a task and split: its texts are read and tokenised in large batches.
 
+A task that ends in tokenisation has the examples that SeqIO's own pipeline makes of it; all others
+go through that pipeline.
+"""
+
+import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent import futures
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from xlbench import pipeline
-from xlbench.data import prepared
+from xlbench.data import postprocess, prepared, tokenizers
 from xlbench.data.readers import Record
-from xlbench.pipeline import (
-    DeclaredTask,
-    binding,
-    late,
-    preprocessors,
-    seqio_tasks,
-)
-from xlbench.preparation.encoding import Encoding, Side
-from xlbench.system import errors
+from xlbench.data.statistics import Langs, Statistics
+from xlbench.pipeline import DeclaredTask, binding, late, preprocessors, seqio_tasks
+from xlbench.pipeline.preprocessors import Texts
+from xlbench.system import errors, work
+from xlbench.system.progress import Progress
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
 BATCH = 1024  # Examples for one call of the tokenizer.
 
-Example = dict[str, str | np.ndarray]  # What is stored: texts, and ids [length] int32.
 Preprocessor = Callable[..., Any]  # A tf.data.Dataset -> another one.
-Encode = Callable[[Sequence[Record]], Iterator[list[Example]]]
+Encode = Callable[[Sequence[Record]], Iterator[prepared.Packed]]
 
 
-def _encoding(
-    task: DeclaredTask, prefix: preprocessors.AddPrefix | None, has_views: bool = False
-) -> Encoding:
-    """The encoding of a task's texts with the vocabulary in use; `prefix` stands before ids."""
-    prefixes = prefix.prefixes() if prefix else {}
-    eos = (pipeline.tokenizer().eos_id,)
-    sides = {
-        name: Side(
-            feature.vocabulary.is_target,
-            before=tuple(prefixes[name].tolist()) if name in prefixes else (),
-            behind=eos if feature.add_eos else (),
-        )
-        for name, feature in task.output_features.items()
-    }
-    return Encoding(sides, has_views)
+@dataclasses.dataclass(frozen=True)
+class Side:
+    """The encoding of the texts of a feature as ids.
 
-
-def _text_steps(
-    task: DeclaredTask,
-) -> tuple[list[Preprocessor], Callable[[], Encoding]] | None:
-    """The steps of a task before tokenisation, and its encoding, if only prefix and eos follow.
-
-    Such a task can be tokenised in large batches, with the result of SeqIO's own pipeline; another
-    gets None and goes through SeqIO's.
+    Attributes:
+      is_target: whether they are targets, see Tokenizer.encode_batch.
+      before, behind: the ids that stand around those of each text.
     """
+
+    is_target: bool
+    before: tuple[int, ...] = ()
+    behind: tuple[int, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Encoding:
+    """The encoding of the texts of a task as ids.
+
+    Attributes:
+      sides: of each feature; other fields stay texts.
+      has_views: whether inputs are two views, see preprocessors.TokenizeViews.
+    """
+
+    sides: Mapping[str, Side]
+    has_views: bool = False
+
+    def packed(self, tokenizer: tokenizers.Tokenizer, batch: Texts) -> prepared.Packed:
+        """Makes the examples of a batch of texts."""
+        columns: prepared.Columns = {}
+        for name, texts in batch.items():
+            side = self.sides.get(name)
+            if side is None:
+                columns[name] = texts
+                continue
+            if self.has_views and name == 'inputs':
+                before = np.array(side.before, np.int32)
+                rows = tokenizer.encode_views(texts, [before] * len(texts))
+            else:
+                rows = tokenizer.encode_batch(texts, side.is_target)
+            columns[name] = prepared.Ids.joined(rows, side.before, side.behind)
+            columns[f'{name}_pretokenized'] = texts
+        return prepared.pack(columns)
+
+
+# ---------------------------------------------------------------------------------------------
+# What the steps of a task are.
+
+
+def _steps(task: DeclaredTask) -> list[Preprocessor]:
+    here = preprocessors.cache_here
+    return [step for step in task.preprocessors if not preprocessors.is_one_of(step, here)]
+
+
+def _label_step(task: DeclaredTask) -> preprocessors.EncodeLabelled | None:
+    """Returns the step from texts and labels to ids, if it is all that a task does with records."""
+    steps = _steps(task)
+    alone = len(steps) == 1 and isinstance(steps[0], preprocessors.EncodeLabelled)
+    return steps[0] if alone and isinstance(task.source, pipeline.RecordSource) else None
+
+
+def _text_steps(task: DeclaredTask) -> tuple[list[Preprocessor], Callable[[], Encoding]] | None:
+    """Returns the steps before tokenisation, and the encoding, if only prefix and end follow."""
     steps = _steps(task)
     plain = all(
         name in ('inputs', 'targets')
@@ -74,16 +113,54 @@ def _text_steps(
     return steps, functools.partial(_encoding, task, prefix)
 
 
-def _steps(task: DeclaredTask) -> list[Preprocessor]:
-    here = preprocessors.cache_here
-    return [step for step in task.preprocessors if not preprocessors.is_one_of(step, here)]
+def _encoding(
+    task: DeclaredTask, prefix: preprocessors.AddPrefix | None, has_views: bool = False
+) -> Encoding:
+    """Returns the encoding with the vocabulary in use; `prefix` stands before ids."""
+    prefixes = prefix.prefixes() if prefix else {}
+    eos = (pipeline.tokenizer().eos_id,)
+    sides = {
+        name: Side(
+            feature.vocabulary.is_target,
+            before=tuple(prefixes[name].tolist()) if name in prefixes else (),
+            behind=eos if feature.add_eos else (),
+        )
+        for name, feature in task.output_features.items()
+    }
+    return Encoding(sides, has_views)
 
 
-def _label_step(task: DeclaredTask) -> preprocessors.EncodeLabelled | None:
-    """The step from texts and labels to ids, if it is all that a task does with its records."""
-    steps = _steps(task)
-    alone = len(steps) == 1 and isinstance(steps[0], preprocessors.EncodeLabelled)
-    return steps[0] if alone and isinstance(task.source, pipeline.RecordSource) else None
+def _text_function(
+    task: DeclaredTask, steps: Sequence[Preprocessor]
+) -> Callable[[Texts], Texts] | None:
+    """Returns what steps do to the fields of a task's records; None if it takes TensorFlow."""
+    functions = [preprocessors.on_texts(step) for step in steps]
+    if not isinstance(task.source, pipeline.RecordSource) or None in functions:
+        return None
+
+    def apply(texts: Texts) -> Texts:
+        for function in functions:
+            texts = function(texts)
+        return texts
+
+    try:
+        fields = apply({name: [] for name in task.source.fields})
+    except KeyError:  # A template has a field that the records lack; SeqIO's pipeline says which.
+        return None
+    return apply if set(task.output_features) <= set(fields) else None
+
+
+# ---------------------------------------------------------------------------------------------
+# Texts.
+
+
+def source_records(
+    task: DeclaredTask, split: str, paths: Sequence[str] | None = None
+) -> Iterator[list[Record]]:
+    """Yields the records of a RecordSource as it reads them, of all its files or of some."""
+    paths = task.source.paths(split) if paths is None else paths
+    for chunk in task.source.chunks(split, paths):
+        yield [dict(zip(chunk, row, strict=True)) for row in zip(*chunk.values(), strict=True)]
 
 
 def _text_dataset(
@@ -108,27 +185,7 @@ def _text_dataset(
     return dataset.prefetch(4)
 
 
-def _text_function(
-    task: DeclaredTask, steps: Sequence[Preprocessor]
-) -> Callable[[preprocessors.Texts], preprocessors.Texts] | None:
-    """Returns what steps do to the fields of a task's records; None if it takes TensorFlow."""
-    functions = [preprocessors.on_texts(step) for step in steps]
-    if not isinstance(task.source, pipeline.RecordSource) or None in functions:
-        return None
-
-    def apply(texts: preprocessors.Texts) -> preprocessors.Texts:
-        for function in functions:
-            texts = function(texts)
-        return texts
-
-    try:
-        fields = apply({name: [] for name in task.source.fields})
-    except KeyError:  # A template has a field that the records lack; SeqIO's pipeline says which.
-        return None
-    return apply if set(task.output_features) <= set(fields) else None
-
-
-def _plain_texts(task: DeclaredTask, split: str) -> Iterator[preprocessors.Texts] | None:
+def _plain_texts(task: DeclaredTask, split: str) -> Iterator[Texts] | None:
     """The texts of a task before tokenisation, in batches; None if it does not end in that."""
     if (steps := _text_steps(task)) is None:
         return None
@@ -143,29 +200,95 @@ def _plain_texts(task: DeclaredTask, split: str) -> Iterator[preprocessors.Texts
     )
 
 
-def encoded_texts(
-    task: DeclaredTask, split: str
-) -> tuple[Encoding, Iterator[preprocessors.Texts]] | None:
-    """The texts of a task in order, in batches, and how they become the examples.
+def _known_texts(task: DeclaredTask, split: str) -> Iterator[Texts]:
+    batches = _plain_texts(task, split)
+    if batches is None:
+        raise errors.UserError(
+            f'task {task.name} does not end in tokenisation of plain text, so that its texts are '
+            'not known; name a task that reads a text and writes one'
+        )
+    return batches
 
-    None for a task that does more than that; see `examples`.
+
+def texts(task: DeclaredTask, split: str) -> Iterator[str]:
+    """Yields inputs and targets as text, without language tags and labels."""
+    if (step := _label_step(task)) is not None:
+        for batch in source_records(task, split):
+            yield from (record[name] for record in batch for name in step.texts)
+        return
+    if brought := seqio_tasks.vocabulary_of(task):
+        raise errors.UserError(
+            f'task {task.name} brings its own vocabulary, so that none is trained on it; name that '
+            f'one: --vocabulary={brought}, in a config data.vocabulary'
+        )
+    for batch in _known_texts(task, split):
+        for name in task.output_features:
+            yield from batch[name]
+
+
+def measure(
+    name: str, root: str, splits: tuple[str, ...], vocabulary: str
+) -> tuple[dict[str, Statistics], Langs]:
+    """Measures the lengths of a task's texts.
+
+    Args:
+      name: of the task.
+      root: the data root.
+      splits: of the task; none: all whose files are there.
+      vocabulary: whose tokens are counted; '' counts none.
+
+    Returns:
+      The statistics of each split; the source and the target language.
+
+    Raises:
+      UserError: an unknown task or split, a missing file, or a task of other things than texts.
     """
-    steps, texts = _text_steps(task), _plain_texts(task, split)
-    return None if steps is None or texts is None else (steps[1](), texts)
+    tokenizer = tokenizers.load(vocabulary, root) if vocabulary else None
+    measured = {}
+    with pipeline.bound(None, root):  # So texts have no language tags.
+        task = pipeline.get(name)
+        for split in splits:
+            if split not in task.splits:
+                raise errors.unknown(f'split of {name}', split, task.splits)
+        source, target = (getattr(task.source, f'{s}_lang', None) for s in ('source', 'target'))
+        for split in splits or filter(functools.partial(_has_files, task), task.splits):
+            measured[split] = Statistics()
+            with Progress(f'{name}/{split}', unit='examples') as progress:
+                for batch in _known_texts(task, split):
+                    for values in zip(*batch.values(), strict=True):
+                        row = dict(zip(batch, values, strict=True))
+                        targets = [row['targets']]
+                        if task.postprocessor is postprocess.all_references:
+                            targets = json.loads(row[postprocess.REFERENCES])
+                        measured[split].add(row['inputs'], source, targets, target, tokenizer)
+                        progress.add()
+    if not measured:
+        raise errors.UserError(f'no file of task {name} is in {root}; name the data root: --root')
+    return measured, (source, target)
 
 
-def _text_examples(
-    encoding: Encoding, batches: Iterable[preprocessors.Texts]
-) -> Iterator[list[Example]]:
-    tokenizer = pipeline.tokenizer()
-    return (prepared.records(encoding.columns(tokenizer, batch)) for batch in batches)
+def _has_files(task: DeclaredTask, split: str) -> bool:
+    try:
+        return bool(seqio_tasks.source_paths(task, split))
+    except errors.UserError:
+        return False
 
 
-def _seqio_examples(task: DeclaredTask, split: str) -> Iterator[list[Example]]:
+# ---------------------------------------------------------------------------------------------
+# Examples.
+
+
+def encoded_texts(task: DeclaredTask, split: str) -> tuple[Encoding, Iterator[Texts]] | None:
+    """Returns the texts of a task in batches, and their encoding; None if it does more."""
+    steps, batches = _text_steps(task), _plain_texts(task, split)
+    return None if steps is None or batches is None else (steps[1](), batches)
+
+
+def _seqio_examples(task: DeclaredTask, split: str) -> Iterator[list[prepared.Record]]:
     dataset = task.get_dataset(
         sequence_length=None, split=split, shuffle=False, try_in_mem_cache=False
     )
-    examples = []
+    batch = []
     for example in dataset.as_numpy_iterator():
         record = {}
         for name, value in example.items():
@@ -175,88 +298,79 @@ def _seqio_examples(task: DeclaredTask, split: str) -> Iterator[list[Example]]:
                 record[name] = value
             elif np.ndim(value) == 0 and not isinstance(value, dict):
                 record[name] = str(value)
-        examples.append(seqio_tasks.complete_record(task, example, record))
-        if len(examples) == BATCH:
-            yield examples
-            examples = []
-    if examples:
-        yield examples
+        batch.append(seqio_tasks.complete_record(task, example, record))
+        if len(batch) == BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
 
 
-def source_records(
-    task: DeclaredTask, split: str, paths: Sequence[str] | None = None
-) -> Iterator[list[Record]]:
-    """The records of a RecordSource as it reads them, of all its files or of a part of them."""
-    paths = task.source.paths(split) if paths is None else paths
-    for chunk in task.source.chunks(split, paths):
-        yield [dict(zip(chunk, row, strict=True)) for row in zip(*chunk.values(), strict=True)]
+def examples(task: DeclaredTask, split: str, processes: int = 1) -> Iterator[prepared.Packed]:
+    """Yields the examples of a task and split in order; ids end in eos and are not cut.
+
+    Args:
+      task: with the vocabulary and the data root that are bound.
+      split: of it.
+      processes: that may tokenise.
+    """
+    if (step := _label_step(task)) is not None:  # One by one, without TensorFlow in between.
+        return map(prepared.pack, step.encode(source_records(task, split)))
+    encoded = encoded_texts(task, split)
+    if encoded is None:
+        return map(prepared.pack, _seqio_examples(task, split))
+    if processes > 1 and not pipeline.tokenizer().uses_cores:
+        return _pack_elsewhere(*encoded, processes)
+    return _pack_beside(*encoded)
 
 
 def encoder(task: DeclaredTask) -> Encode | None:
-    """Encodes any run of a task's `source_records`, one example for each, as `examples` does.
+    """Returns a function that makes the examples of any run of a task's `source_records`.
 
-    Returns:
-      Records -> batches of examples; None for a task whose steps may look at several records.
+    It is None for a task whose steps may look at several records.
     """
     if (step := _label_step(task)) is not None:
-        return lambda rows: step.encode([rows])
+        return lambda rows: map(prepared.pack, step.encode([rows]))
     steps = _text_steps(task)
     function = None if steps is None else _text_function(task, steps[0])
     if function is None:
         return None
 
-    def encode(rows: Sequence[Record]) -> Iterator[list[Example]]:
-        columns = (
-            {name: [row[name] for row in rows[i : i + BATCH]] for name in task.source.fields}
-            for i in range(0, len(rows), BATCH)
-        )
-        return _text_examples(steps[1](), map(function, columns))
+    def encode(rows: Sequence[Record]) -> Iterator[prepared.Packed]:
+        encoding, tokenizer = steps[1](), pipeline.tokenizer()
+        for i in range(0, len(rows), BATCH):
+            batch = rows[i : i + BATCH]
+            fields = {name: [row[name] for row in batch] for name in task.source.fields}
+            yield encoding.packed(tokenizer, function(fields))
 
     return encode
 
 
-def examples(task: DeclaredTask, split: str) -> Iterator[list[Example]]:
-    """The examples of a task and split in order, in batches; ids end in eos and are not cut."""
-    if (step := _label_step(task)) is not None:  # One by one, without TensorFlow in between.
-        yield from step.encode(source_records(task, split))
-        return
-    encoded = encoded_texts(task, split)
-    yield from _seqio_examples(task, split) if encoded is None else _text_examples(*encoded)
+def _pack_beside(encoding: Encoding, batches: Iterable[Texts]) -> Iterator[prepared.Packed]:
+    """Packs batches in a thread, in their order, while the next ones are read."""
+    with futures.ThreadPoolExecutor(1) as thread:
+        submit = functools.partial(thread.submit, encoding.packed, pipeline.tokenizer())
+        for _, packed in work.in_flight(batches, submit, depth=1):
+            yield packed.result()
 
 
-def texts(task: DeclaredTask, split: str) -> Iterator[str]:
-    """Inputs and targets of a task and split as text, without language tags and labels."""
-    if (step := _label_step(task)) is not None:
-        for batch in source_records(task, split):
-            yield from (record[name] for record in batch for name in step.texts)
-        return
-    batches = _plain_texts(task, split)
-    if batches is None:
-        if brought := seqio_tasks.vocabulary_of(task):
-            raise errors.UserError(
-                f'task {task.name} brings its own vocabulary, so that none is trained on it; name '
-                f'that one: --vocabulary={brought}, in a config data.vocabulary'
-            )
-        raise errors.UserError(
-            f'task {task.name} does not end in tokenisation of plain text, so that a vocabulary '
-            'cannot be trained on it; name other tasks in --mixture'
-        )
-    for batch in batches:
-        for name in task.output_features:
-            yield from batch[name]
+def _pack_elsewhere(
+    encoding: Encoding, batches: Iterable[Texts], processes: int
+) -> Iterator[prepared.Packed]:
+    """Packs batches in processes of their own, in their order."""
+    vocabulary = pipeline.tokenizer().name, pipeline.root()
+    with work.Pool(processes, _load_tokenizer, *vocabulary) as workers:
+        yield from workers.run_in_order(_pack, ((encoding, batch) for batch in batches))
 
 
-def text_rows(task: DeclaredTask, split: str) -> Iterator[Record]:
-    """The examples of a task and split as texts, with the fields that it keeps.
+_tokenizer: tokenizers.Tokenizer | None = None  # In a process of `_pack_elsewhere`.
 
-    Where no vocabulary is bound, see pipeline.bound, they have no language tags.
-    """
-    batches = _plain_texts(task, split)
-    if batches is None:
-        raise errors.UserError(
-            f'task {task.name} does not end in tokenisation of plain text, so that its texts are '
-            'not known; name a task that reads a text and writes one'
-        )
-    for batch in batches:
-        for values in zip(*batch.values(), strict=True):
-            yield dict(zip(batch, values, strict=True))
+
+def _load_tokenizer(vocabulary: str, root: str) -> None:
+    global _tokenizer
+    tokenizers.limit_threads(1)
+    _tokenizer = tokenizers.load(vocabulary, root)
+
+
+def _pack(encoding: Encoding, batch: Texts) -> prepared.Packed:
+    return encoding.packed(_tokenizer, batch)

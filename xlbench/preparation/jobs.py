@@ -4,25 +4,24 @@ import contextlib
 import ctypes
 import dataclasses
 import functools
-import hashlib
 import multiprocessing
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from concurrent import futures
 from multiprocessing.sharedctypes import Synchronized
+from typing import NamedTuple
 
 from xlbench import pipeline
 from xlbench.benchmarks import languages
 from xlbench.data import postprocess, prepared, readers, tokenizers
-from xlbench.data.prepared import InputEntry, Manifest, SkippedEntry
+from xlbench.data.prepared import InputEntry, Manifest
 from xlbench.pipeline import declarations, late, registry, scoring, seqio_tasks
-from xlbench.preparation import encoding, examples
+from xlbench.preparation import examples
 from xlbench.system import errors
 from xlbench.system.work import in_flight
 
 
-@dataclasses.dataclass(frozen=True)
-class Job:
+class Job(NamedTuple):
     """One task and split to prepare."""
 
     task: str
@@ -34,7 +33,7 @@ class Job:
 
 @dataclasses.dataclass(frozen=True)
 class Done:
-    """A prepared job, as the summary tells it."""
+    """A prepared job; its text is a line of the summary."""
 
     job: Job
     manifest: Manifest
@@ -61,19 +60,14 @@ class Done:
 
 @dataclasses.dataclass(frozen=True)
 class Shared:
-    """Counters of one run, the same in all its processes.
+    """Counters of one run, the same in all its processes."""
 
-    Attributes:
-      examples: read so far.
-      skips_left: how many bad records may still be skipped.
-    """
-
-    examples: Synchronized
-    skips_left: Synchronized
+    examples: Synchronized  # Read so far.
+    skips_left: Synchronized  # Bad records that may still be skipped.
 
     @classmethod
     def make(cls, skips: int = 0) -> 'Shared':
-        """Counters at the start of a run."""
+        """Makes the counters at the start of a run."""
         context = multiprocessing.get_context('spawn')
         return cls(context.Value(ctypes.c_int64, 0), context.Value(ctypes.c_int64, skips))
 
@@ -106,8 +100,7 @@ def start_worker(shared: Shared, threads: int) -> None:
 @functools.lru_cache(maxsize=1024)
 def _sha256(path: str, size: int, mtime_ns: int) -> str:
     """Hashes a file once for all tasks that read it; size and time tell its versions apart."""
-    with open(path, 'rb') as file:
-        return hashlib.file_digest(file, 'sha256').hexdigest()
+    return readers.sha256(path)
 
 
 def input_stamp(path: str, root: str) -> InputEntry:
@@ -118,19 +111,19 @@ def input_stamp(path: str, root: str) -> InputEntry:
 
 
 def input_entry(path: str, root: str) -> InputEntry:
-    """A file, as the manifest lists it."""
+    """Describes a file as the manifest lists it."""
     stamp = input_stamp(path, root)
     return stamp | {'sha256': _sha256(path, stamp['bytes'], stamp['mtime_ns'])}
 
 
 def _relative(path: str, root: str) -> str:
-    """A path below the root without it, so that the root can move; others are absolute."""
+    """Takes the root off a path below it, so that the root can move; others are absolute."""
     path, root = os.path.abspath(path), os.path.abspath(root)
     return os.path.relpath(path, root) if path.startswith(root + os.sep) else path
 
 
 def input_paths(job: Job) -> list[str]:
-    """The files a job is made from; UserError if one is missing."""
+    """Lists the files that a job is made from; UserError if one is missing."""
     task = pipeline.get(job.task)
     with registry.blaming(task.name):
         paths = seqio_tasks.source_paths(task, job.split)
@@ -181,20 +174,10 @@ def manifest_of(job: Job, root: str, inputs: list[InputEntry]) -> Manifest:
     } | ({'draws': draws} if draws > 1 else {})
 
 
-def skipped_entry(bad: readers.BadRecord, root: str) -> SkippedEntry:
-    """A bad record, as the manifest lists it."""
-    return {'path': _relative(bad.path, root), 'line': bad.line, 'reason': bad.reason}
-
-
 def complete(
-    manifest: Manifest,
-    job: Job,
-    root: str,
-    num_examples: int,
-    skipped: Sequence[SkippedEntry],
-    left_out: Mapping[str, int],
+    manifest: Manifest, job: Job, root: str, num_examples: int, policy: readers.BadRecords
 ) -> None:
-    """Adds to the manifest what reading a job has shown; UserError if it cannot be used."""
+    """Adds the records that were skipped or left out; UserError if the job cannot be used."""
     if not num_examples:
         paths = seqio_tasks.source_paths(pipeline.get(job.task), job.split)
         place = f', in {paths[0]}{" and others" if paths[1:] else ""}' if paths else ''
@@ -207,28 +190,32 @@ def complete(
         changed = f'the files of {job} changed while they were read'
     if changed:
         raise errors.UserError(f'{changed}; start the same command again')
-    manifest['skipped'] += skipped
-    manifest['left_out'] |= dict(sorted(left_out.items()))
+    manifest['skipped'] += [
+        {'path': _relative(bad.path, root), 'line': bad.line, 'reason': bad.reason}
+        for bad in policy.skipped
+    ]
+    manifest['left_out'] |= dict(sorted(policy.left_out.items()))
 
 
 # ---------------------------------------------------------------------------------------------
 # Doing it.
 
 
-def opened(root: str, vocabulary: str, job: Job) -> Manifest | None:
-    """The manifest of what is prepared of a job; None if it is stale or of another vocabulary."""
+def made_before(root: str, vocabulary: str, job: Job) -> Done | None:
+    """Opens a prepared job; None if it is missing, stale or of another vocabulary."""
     try:
-        manifest = prepared.open_task(root, vocabulary, job.task, job.split).manifest
+        manifest = prepared.open_task(root, vocabulary, *job).manifest
     except prepared.NotPrepared:
         return None
     # Another vocabulary of the same name may have been there.
-    return manifest if manifest['vocabulary'] == pipeline.tokenizer().manifest() else None
+    is_same = manifest['vocabulary'] == pipeline.tokenizer().manifest()
+    return Done(job, manifest, True) if is_same else None
 
 
 def just_made(root: str, vocabulary: str, job: Job) -> Done:
-    """A job that this process has prepared; UserError if it is stale already."""
+    """Opens a job that this process has prepared; UserError if it is stale already."""
     try:
-        return Done(job, prepared.open_task(root, vocabulary, job.task, job.split).manifest, False)
+        return Done(job, prepared.open_task(root, vocabulary, *job).manifest, False)
     except prepared.NotPrepared as error:  # Whoever edits a file does not wait for us.
         raise prepared.stale_at_once(error) from None
 
@@ -236,17 +223,11 @@ def just_made(root: str, vocabulary: str, job: Job) -> Done:
 def made_meanwhile(root: str, vocabulary: str, job: Job, waited: bool) -> Done | None:
     """Returns what another process has made of a job since this one looked; None if it has not.
 
-    Args:
-      root: the data root.
-      vocabulary: see xlbench/data/tokenizers.
-      job: whose preparation this process holds, see `prepared.alone`.
-      waited: whether it has waited for another process before.
+    This process is `prepared.alone` with the job, and has perhaps waited for the other one.
     """
-    manifest = opened(root, vocabulary, job)
-    if manifest is None:
-        return None
+    done = made_before(root, vocabulary, job)
     # What a function reads is prepared again each time; that has just been done.
-    return None if manifest.get('unseen') and not waited else Done(job, manifest, True)
+    return None if done and done.manifest.get('unseen') and not waited else done
 
 
 # Of less text, other processes would learn the same words, and the job would soon be done.
@@ -264,15 +245,10 @@ def prepare_one(
 ) -> Done:
     """Prepares one task and split, or takes what another process has prepared in the meantime.
 
-    Args:
-      job: what to prepare.
-      shared: the counters of the run; by default those of `start_worker`.
-      root: the data root.
-      vocabulary: see xlbench/data/tokenizers.
-      force: make it in any case.
-      encoders: processes that may tokenise, if the job is large.
+    The counters of the run are by default those of `start_worker`. With `force` it is made in any
+    case. Of a large job, as many processes as `encoders` may tokenise.
     """
-    place = prepared.folder(root, vocabulary, job.task, job.split)
+    place = prepared.folder(root, vocabulary, *job)
     try:
         with (
             pipeline.bound(vocabulary, root),
@@ -291,7 +267,7 @@ def prepare_one(
 def _prepare_one(job: Job, shared: Shared, root: str, vocabulary: str, encoders: int) -> Done:
     manifest = manifest_of(job, root, [input_entry(p, root) for p in input_paths(job)])
     policy = readers.BadRecords(shared.allow_skip)
-    place = prepared.folder(root, vocabulary, job.task, job.split)
+    place = prepared.folder(root, vocabulary, *job)
     with (
         prepared.Writer(place, manifest=manifest) as writer,
         futures.ThreadPoolExecutor(1) as thread,
@@ -300,31 +276,20 @@ def _prepare_one(job: Job, shared: Shared, root: str, vocabulary: str, encoders:
         if sum(entry['bytes'] for entry in manifest['inputs']) < ENCODERS_FROM_BYTES:
             encoders = 1
         with reading(job, policy):
-            batches = _packed(job, root, vocabulary, encoders)
+            batches = examples.examples(pipeline.get(job.task), job.split, encoders)
             # What is read and tokenised next, partly outside Python's lock, comes while one writes.
             write = functools.partial(thread.submit, writer.write_packed)
             for batch, written in in_flight(batches, write, depth=1):
                 written.result()
                 total += len(batch)
                 shared.count(len(batch))
-        skipped = [skipped_entry(bad, root) for bad in policy.skipped]
-        complete(manifest, job, root, total, skipped, policy.left_out)
+        complete(manifest, job, root, total, policy)
     return just_made(root, vocabulary, job)
-
-
-def _packed(job: Job, root: str, vocabulary: str, encoders: int) -> Iterator[prepared.Packed]:
-    task = pipeline.get(job.task)
-    encoded = examples.encoded_texts(task, job.split)
-    if encoded is None:
-        return map(prepared.pack, examples.examples(task, job.split))
-    if encoders > 1 and not pipeline.tokenizer().uses_cores:
-        return encoding.pack_elsewhere(*encoded, encoders, vocabulary, root)
-    return encoding.pack_beside(*encoded, pipeline.tokenizer())
 
 
 @contextlib.contextmanager
 def reading(job: Job, policy: readers.BadRecords) -> Iterator[None]:
-    """Records of a job are read in this block; what is wrong with them becomes a UserError."""
+    """Reads the records of a job in this block; what is wrong with them becomes a UserError."""
     try:
         with pipeline.bad_records(policy):
             yield

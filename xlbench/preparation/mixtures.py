@@ -3,12 +3,12 @@
 Which tasks these are, which of them are done already, and a new vocabulary from their texts.
 """
 
-import dataclasses
 import functools
 import os
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from xlbench import pipeline
 from xlbench.data import prepared, tokenizers
@@ -19,7 +19,7 @@ from xlbench.preparation.jobs import (
     Job,
     Shared,
     input_paths,
-    opened,
+    made_before,
     prepare_one,
     start_worker,
 )
@@ -33,49 +33,32 @@ MAX_DEFAULT_WORKERS = 16  # Each may hold TensorFlow, about 0.7 GB.
 _MOST_EXAMPLES = 10_000_000  # Of a vocabulary; their texts are held in memory.
 
 
-@dataclasses.dataclass(frozen=True)
-class Size:
-    """The amount of work of a job.
+class Size(NamedTuple):
+    """The amount of work of a job."""
 
-    Attributes:
-      bytes: of its files.
-      examples: as far as they are known.
-    """
-
-    bytes: int
-    examples: int
+    bytes: int  # Of its files.
+    examples: int  # As far as they are known.
 
 
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """Resolves names to tasks, mixtures and splits.
-
-    Attributes:
-      sizes: of each job, in the order of the names, without repetition.
-      mixtures: with the splits that all of their tasks have.
-    """
-
-    sizes: dict[Job, Size]
-    mixtures: list[tuple[declarations.DeclaredMixture, str]]
-
-    @property
-    def jobs(self) -> list[Job]:
-        """Lists all jobs, each once."""
-        return list(self.sizes)
-
-
-def resolve(mixtures: str | Sequence[str], splits: str | Sequence[str]) -> Plan:
-    """The jobs behind names of mixtures or tasks.
+def resolve(
+    mixtures: str | Sequence[str], splits: str | Sequence[str]
+) -> tuple[dict[Job, Size], list[tuple[declarations.DeclaredMixture, str]]]:
+    """Resolves names of mixtures or tasks.
 
     Args:
       mixtures: comma-separated or a sequence; NAME:SPLIT takes that split alone, NAME:SPLIT? those
         of its tasks that have it.
       splits: of the other names, likewise.
 
+    Returns:
+      The jobs in the order of the names; the mixtures, with the splits that all of their tasks
+      have.
+
     Raises:
       UserError: a name, a split or a file is not there.
     """
-    plan = Plan({}, [])
+    sizes: dict[Job, Size] = {}
+    whole = []
     names, splits = _names(mixtures, 'mixture'), _names(splits, 'split')
     for name in names:
         name, colon, one_split = name.partition(':')
@@ -86,14 +69,14 @@ def resolve(mixtures: str | Sequence[str], splits: str | Sequence[str]) -> Plan:
             if one_split.endswith('?'):
                 tasks = [task for task in members if split in task.splits]
             if is_mixture and len(tasks) == len(members):
-                plan.mixtures.append((entry, split))
+                whole.append((entry, split))
             for task in tasks:
                 where = f' (in mixture {name})' if is_mixture else ''
                 registry.check_split_of(task, split, where)
                 job = Job(task.name, split)
-                if job not in plan.sizes:
-                    plan.sizes[job] = _size(task, job)
-    return plan
+                if job not in sizes:
+                    sizes[job] = _size(task, job)
+    return sizes, whole
 
 
 def _names(value: str | Sequence[str], what: str) -> list[str]:
@@ -111,26 +94,17 @@ def _size(task: pipeline.DeclaredTask, job: Job) -> Size:
         return Size(size, count * seqio_tasks.draws(task, job.split))
 
 
-def check_vocabulary(jobs: Sequence[Job]) -> None:
-    """UserError for a task that the vocabulary is not for, before any is prepared."""
-    for name in dict.fromkeys(job.task for job in jobs):
-        with registry.blaming(name):
-            seqio_tasks.check(pipeline.get(name), pipeline.tokenizer())
-
-
 def up_to_date(root: str, vocabulary: str, job: Job) -> Done | None:
     """Returns what is prepared of a job, if it is as it would be made now."""
-    manifest = opened(root, vocabulary, job)
-    if manifest is None:
-        return None
-    if manifest.get('unseen'):
+    done = made_before(root, vocabulary, job)
+    if done and done.manifest.get('unseen'):
         print(
             f'{job} is prepared again: a function reads its data, so that nobody can tell whether '
             'that has changed',
             flush=True,
         )
         return None
-    return Done(job, manifest, True)
+    return done
 
 
 def num_processes(asked: int | None) -> int:
@@ -138,7 +112,7 @@ def num_processes(asked: int | None) -> int:
     return asked or min(tokenizers.num_threads(), MAX_DEFAULT_WORKERS)
 
 
-def num_workers(asked: int | None, jobs: Sequence[Job], sizes: dict[Job, Size]) -> int:
+def num_workers(asked: int | None, jobs: Sequence[Job], sizes: Mapping[Job, Size]) -> int:
     """Chooses the number of processes for each job; `asked` is the user's wish, if there is one."""
     large = sum(sizes[job].bytes for job in jobs) >= WORKERS_FROM_BYTES
     workers = num_processes(asked) if asked or large else 1
@@ -146,7 +120,7 @@ def num_workers(asked: int | None, jobs: Sequence[Job], sizes: dict[Job, Size]) 
 
 
 def equal_splits(root: str, vocabulary: str, made: Sequence[Done]) -> Iterator[str]:
-    """A line for every two splits of a task that hold the same examples, one of them new."""
+    """Yields a line for all splits of a task that hold the same examples, one of them new."""
     new = {done.job for done in made}
     for name in dict.fromkeys(job.task for job in new):
         same: dict[tuple[str, ...], list[str]] = {}
@@ -183,13 +157,12 @@ def prepare(
     """Prepares every task of some mixtures (or tasks) on some splits.
 
     Args:
-      mixtures: names, comma-separated or a sequence; NAME:SPLIT takes that split alone.
-      splits: of the other names, likewise.
+      mixtures, splits: see `resolve`.
       root: the data root.
       vocabulary: see xlbench/data/tokenizers.
-      skip_bad: how many bad records may be skipped, in all of the run together.
+      skip_bad: how many bad records may be skipped in the whole run.
       workers: processes; by default one for each core, and none beside this one for small data.
-      force: make also what is up to date.
+      force: also make what is up to date.
       elsewhere: (jobs, finished) prepares jobs in another way than in processes of this machine,
         and calls `finished` with each result.
 
@@ -200,18 +173,20 @@ def prepare(
         raise errors.UserError('--skip_bad must be 0 or more, and --workers 1 or more')
     started = time.monotonic()
     with pipeline.bound(vocabulary, root):
-        plan = resolve(mixtures, splits)
-        check_vocabulary(plan.jobs)
-        fresh = {} if force else {j: up_to_date(root, vocabulary, j) for j in plan.jobs}
+        sizes, whole = resolve(mixtures, splits)
+        for name in dict.fromkeys(job.task for job in sizes):  # Before any is prepared.
+            with registry.blaming(name):
+                seqio_tasks.check(pipeline.get(name), pipeline.tokenizer())
+        fresh = {} if force else {job: up_to_date(root, vocabulary, job) for job in sizes}
         results = {job: done for job, done in fresh.items() if done}
         # Large ones first, so that no worker begins the largest when the others are done.
-        todo = [job for job in plan.jobs if job not in results]
-        todo.sort(key=lambda job: -plan.sizes[job].bytes)
+        todo = [job for job in sizes if job not in results]
+        todo.sort(key=lambda job: -sizes[job].bytes)
         encoders = num_processes(workers)
-        workers = num_workers(workers, todo, plan.sizes)
+        workers = num_workers(workers, todo, sizes)
         encoders //= workers
         shared = Shared.make(skip_bad)
-        total = sum(plan.sizes[job].examples for job in todo)
+        total = sum(sizes[job].examples for job in todo)
         count = functools.partial(getattr, shared.examples, 'value')
         with Progress('prepared', total, 'examples', count=count, active=not elsewhere):
 
@@ -235,12 +210,12 @@ def prepare(
                 with Pool(workers, start_worker, shared, threads) as processes:
                     for done in processes.run(work, ((job, own) for job in todo)):
                         finished(done)
-            for mixture, split in plan.mixtures:
+            for mixture, split in whole:
                 rates = pipeline.mixture_rates(mixture, split)
                 prepared.write_mixture(root, vocabulary, mixture.name, split, rates)
             for line in equal_splits(root, vocabulary, [results[job] for job in todo]):
                 print(line, flush=True)
-    results = [results[job] for job in plan.jobs]
+    results = [results[job] for job in sizes]
     means = 'Beam' if elsewhere else f'{workers} process{"es" if workers > 1 else ""}'
     print(_summary(results, time.monotonic() - started, means, root, vocabulary), flush=True)
     return results
@@ -271,13 +246,12 @@ def make_vocabulary(
     """Trains a SentencePiece vocabulary on the texts of tasks, into a new file.
 
     Args:
-      mixtures: names, comma-separated or a sequence; NAME:SPLIT takes that split alone.
-      splits: of the other names, likewise.
-      path: of the model file; one that is there is kept, and the command stops.
+      mixtures, splits: see `resolve`.
+      path: of the model file; UserError if it exists, unless `if_missing`, which keeps it.
       root: the data root.
       size: pieces at most.
       model_type: 'unigram' or 'bpe'.
-      if_missing: one that is there is no error.
+      if_missing: whether the file may exist.
     """
     if not 0 < size < 2**31:
         raise errors.UserError(f'--vocabulary_size is {size}; give a number of pieces like 8000')
@@ -291,10 +265,10 @@ def make_vocabulary(
             print(f'{path} is there already', flush=True)
             return
         with pipeline.bound(None, root):
-            plan = resolve(mixtures, splits)
-            tasks = {job: pipeline.get(job.task) for job in plan.jobs}
-            # Of more texts than a vocabulary gets better by, an even share, the same each time.
-            share = 1 + sum(job.examples for job in plan.sizes.values()) // _MOST_EXAMPLES
+            sizes, _ = resolve(mixtures, splits)
+            tasks = {job: pipeline.get(job.task) for job in sizes}
+            # More texts make no better vocabulary: an even share of them, the same each time.
+            share = 1 + sum(size.examples for size in sizes.values()) // _MOST_EXAMPLES
             langs = {
                 lang
                 for task in tasks.values()

@@ -14,6 +14,7 @@ only, every size is checked, and no name in it can lead out of its folder.
 """
 
 from xlbench.data.prepared.format import (
+    SIDES,
     Columns,
     Ids,
     InputEntry,
@@ -26,7 +27,6 @@ from xlbench.data.prepared.format import (
     decode,
     folder,
     pack,
-    records,
     vocabulary_folder,
 )
 from xlbench.data.prepared.freshness import (

@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, NotRequired, TypedDict
 
 import msgpack
@@ -32,13 +32,9 @@ Record = dict[str, Any]  # One example: texts, and ids [length] int32.
 class NotPrepared(Exception):
     """A preparation that is missing, stale or broken; `xlbench.prepare` can make it (again)."""
 
-    def __init__(self, reason: str):
-        super().__init__(reason)
-        self.reason = reason
-
 
 def safe_name(name: object, what: str) -> str:
-    """`name` if it is one plain path component, else UserError."""
+    """Returns a name that is one plain path component; UserError for another one."""
     if not isinstance(name, str) or not _SAFE_NAME.fullmatch(name) or '..' in name:
         raise errors.UserError(
             f'{what} {errors.shortened(name)} is not a plain name: up to 255 letters, digits, "_", '
@@ -48,7 +44,7 @@ def safe_name(name: object, what: str) -> str:
 
 
 def vocabulary_folder(vocabulary: str) -> str:
-    """The folder name of a vocabulary. Example: google/mt5-base -> google--mt5-base."""
+    """Returns the folder name of a vocabulary. Example: google/mt5-base -> google--mt5-base."""
     name = vocabulary.replace('/', '--')
     if _SAFE_NAME.fullmatch(name) and '..' not in name and not vocabulary.startswith('/'):
         return name
@@ -58,19 +54,19 @@ def vocabulary_folder(vocabulary: str) -> str:
 
 
 def vocabulary_path(root: str, vocabulary: str) -> str:
-    """The folder of what is prepared with a vocabulary."""
+    """Returns the folder of what is prepared with a vocabulary."""
     return os.path.join(root, 'prepared', vocabulary_folder(vocabulary))
 
 
 def folder(root: str, vocabulary: str, task: str, split: str) -> str:
-    """The folder of one prepared task and split."""
+    """Returns the folder of one prepared task and split."""
     return os.path.join(
         vocabulary_path(root, vocabulary), safe_name(task, 'task'), safe_name(split, 'split')
     )
 
 
 def checked_size(data: bytes) -> bytes:
-    """The bytes of a record; ValueError if they are too many."""
+    """Returns the bytes of a record; ValueError if they are too many."""
     if len(data) > MAX_RECORD_BYTES:
         raise ValueError(f'a record of {len(data)} bytes; at most {MAX_RECORD_BYTES} are allowed')
     return data
@@ -106,33 +102,23 @@ def decode(data: bytes) -> Record:
 
 
 def json_bytes(value: object) -> bytes:
-    """A manifest as it is written: readable, the same bytes for the same content."""
+    """Returns a manifest as it is written: readable, the same bytes for the same content."""
     text = json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
     return text.encode() + b'\n'
 
 
-def shard_path(folder: str, index: int, shards: int) -> str:
-    """The file of one shard of several."""
-    return os.path.join(folder, f'{index:05d}-of-{shards:05d}.array_record')
-
-
 @dataclasses.dataclass(frozen=True)
 class Ids:
-    """The ids of many examples, one row behind another.
+    """The ids of many examples, one row behind another."""
 
-    Attributes:
-      values: [total] int32.
-      stops: [rows] int64, where each row ends.
-    """
-
-    values: np.ndarray
-    stops: np.ndarray
+    values: np.ndarray  # [total] int32.
+    stops: np.ndarray  # [rows] int64, where each row ends.
 
     @classmethod
     def joined(
         cls, rows: Sequence[np.ndarray], before: Sequence[int] = (), behind: Sequence[int] = ()
     ) -> 'Ids':
-        """The rows, each [length] int32, with the ids that stand before and behind each of them."""
+        """Joins rows, each [length] int32, with the ids before and behind each of them."""
         head, tail = (np.array(ids, np.int32).tobytes() for ids in (before, behind))
         sizes = np.fromiter(map(len, rows), np.int64, len(rows)) + len(before) + len(behind)
         # Arrays are joined as bytes, which is faster than as arrays.
@@ -146,13 +132,8 @@ class Ids:
         """Returns the number of ids of each row, [rows] int64."""
         return np.diff(self.stops, prepend=0)
 
-    def rows(self) -> list[np.ndarray]:
-        """Each row, [length] int32."""
-        stops = self.stops.tolist()
-        return [self.values[a:b] for a, b in zip([0, *stops], stops, strict=False)]
-
     def row_bytes(self) -> list[bytes]:
-        """Each row as little-endian int32."""
+        """Returns each row as little-endian int32."""
         data = self.values.astype('<i4', copy=False).tobytes()
         stops = (4 * self.stops).tolist()
         return [data[a:b] for a, b in zip([0, *stops], stops, strict=False)]
@@ -162,32 +143,22 @@ class Ids:
 Columns = dict[str, Sequence[str] | Ids]
 
 
-def records(columns: Columns) -> list[Record]:
-    """The examples of columns one by one."""
-    names = tuple(columns)
-    values = [x.rows() if isinstance(x, Ids) else x for x in columns.values()]
-    return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
-
-
 @dataclasses.dataclass(frozen=True)
 class Packed:
-    """Examples as bytes, with what their writer has to know of them.
+    """Examples as bytes; iterating gives their records."""
 
-    Attributes:
-      data: the bytes of each example, see `pack`.
-      lengths: [examples, 2] int32, how many ids inputs and targets have.
-      largest: the largest id of the inputs and of the targets.
-    """
-
-    data: list[bytes]
-    lengths: np.ndarray
-    largest: tuple[int, int]
+    data: list[bytes]  # Of each example, see `pack`.
+    lengths: np.ndarray  # [examples, 2] int32, the ids of inputs and of targets.
+    largest: tuple[int, int]  # The largest id of the inputs and of the targets.
 
     def __len__(self) -> int:
         return len(self.data)
 
+    def __iter__(self) -> Iterator[Record]:
+        return map(decode, self.data)
+
     def part(self, start: int, stop: int) -> 'Packed':
-        """The examples from `start` to before `stop`."""
+        """Returns the examples from `start` to before `stop`."""
         return Packed(self.data[start:stop], self.lengths[start:stop], self.largest)
 
 
@@ -228,7 +199,7 @@ def _as_columns(examples: Sequence[Record]) -> Columns:
 
 
 def _column(name: str, values: Sequence[str | npt.ArrayLike]) -> Sequence[str] | Ids:
-    """The values of a feature; ValueError for one that is neither a text nor ids."""
+    """Joins the values of a feature; ValueError for one that is neither a text nor ids."""
     if set(map(type, values)) == {str}:
         return values
     arrays = [np.asarray(value) for value in values]
@@ -337,7 +308,7 @@ class Manifest(TypedDict):
 
 
 def read_json(path: str) -> dict[str, Any]:
-    """The content of a manifest or mixture file; NotPrepared if it is missing or broken."""
+    """Reads a manifest or mixture file; NotPrepared if it is missing or broken."""
     if not os.path.isfile(path):
         raise NotPrepared(f'{path} does not exist')
     try:
@@ -349,7 +320,7 @@ def read_json(path: str) -> dict[str, Any]:
 
 
 def checked_manifest(path: str, content: dict[str, Any], task: str, split: str) -> Manifest:
-    """The content of a manifest file as what `Writer` writes.
+    """Checks the content of a manifest file.
 
     Raises:
       NotPrepared: no Writer wrote it.

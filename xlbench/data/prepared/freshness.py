@@ -1,7 +1,7 @@
 """Tells stale preparations: as declared, never because a file of code was edited elsewhere.
 
-What a preparation holds depends on its inputs and its vocabulary, whose hashes are in the manifest,
-and on what is declared here: the statements of its task file, and the versions below.
+The examples depend on the inputs and the vocabulary, whose hashes are in the manifest, and on what
+is declared here: the statements of the task file, and the versions below.
 """
 
 import ast
@@ -38,11 +38,11 @@ _NO_STATEMENTS = (
 
 
 def of_task_file(path: str | os.PathLike) -> str | None:
-    """sha256 of the versions, and of the statements of a task file and of the tasks/ it imports.
+    """Hashes the versions, and the statements of a task file and of the tasks/ that it imports.
 
     Args:
       path: tasks/<first word of the task's name>.py; the versions alone count where there is none,
-        as for a task file of the user's own, which is among the inputs of what it makes.
+        as for a task file of the user's own, which is among the inputs of its tasks.
     """
     digest = hashlib.sha256(repr(sorted(VERSIONS.items())).encode())
     try:
@@ -58,7 +58,7 @@ def of_task_file(path: str | os.PathLike) -> str | None:
 
 
 def statements(source: bytes) -> str:
-    """Python source without comments, docstrings and the way that its lines are broken.
+    """Returns Python source without comments, docstrings and line breaks.
 
     Example: b'def f():\\n  "Doc."\\n  return 1  # One.' -> 'def f ( ) : return 1'
     """
@@ -77,7 +77,7 @@ def statements(source: bytes) -> str:
 
 
 def _with_neighbours(path: pathlib.Path) -> list[pathlib.Path]:
-    """The file if it is there, and the files of the same folder that it imports, in order."""
+    """Lists the file if it exists, and the files of the same folder that it imports, in order."""
     files: dict[str, pathlib.Path] = {}
     open_paths = [path]
     while open_paths:
@@ -101,18 +101,13 @@ def code_fingerprint(name: str) -> str | None:
 
 
 def is_of_other_code(name: str, made: str | None) -> bool:
-    """Returns whether something of a task or mixture was made by code that made other records.
-
-    Args:
-      name: of the task or mixture.
-      made: the fingerprint of then.
-    """
+    """Returns whether the code of a task or mixture has another fingerprint than `made`."""
     return code_fingerprint(name) not in (None, made)
 
 
 @functools.cache
 def _of_word(word: str) -> str | None:
-    """The same for all tasks of a file: a run opens many of one."""
+    """Hashes a task file once for all of its tasks: a run opens many of one."""
     return of_task_file(os.path.join(os.path.dirname(tasks.__file__), f'{word}.py'))
 
 

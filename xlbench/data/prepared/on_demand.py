@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from xlbench.data.prepared.format import NotPrepared
 from xlbench.data.prepared.reader import Prepared, members, open_mixture, open_optional
+from xlbench.settings.blocks import Data
 from xlbench.system import errors
 
 
@@ -25,42 +26,33 @@ def _is_missing(root: str, vocabulary: str, name: str, split: str) -> bool:
 
 def ensure(
     needed: Sequence[tuple[str, str]],
+    data: Data,
     *,
-    root: str,
-    vocabulary: str,
-    sample: bool = False,
-    to_stderr: bool = False,
     optional: Sequence[tuple[str, str]] = (),
-    vocabulary_size: int = 0,
-    vocabulary_type: str = 'unigram',
     texts: Sequence[tuple[str, str]] = (),
     has_copy: bool = False,
+    to_stderr: bool = False,
 ) -> None:
     """Makes what is missing or stale in a child process, the only one that needs TensorFlow.
 
     Args:
       needed: (task or mixture, split) pairs.
-      root: the data root.
-      vocabulary: as `xlbench.prepare --vocabulary` takes it.
-      sample: whether the sample corpora are written into `root` where there is nothing yet.
-      to_stderr: whether all that is said about it goes to standard error, and not to standard
-        output.
+      data: config.data.
       optional: more such pairs, of which only the tasks are meant that have the split.
-      vocabulary_size: above 0, a SentencePiece model that is not there is trained, with at most
-        this number of pieces.
-      vocabulary_type: of that model, as `xlbench.prepare --vocabulary_type` takes it.
-      texts: pairs whose texts it is trained on; by default the first of `needed`.
+      texts: pairs whose texts a vocabulary is trained on; by default the first of `needed`.
       has_copy: whether the run keeps a copy of the vocabulary. Another one is then trained only if
         there is something to prepare with it.
+      to_stderr: whether all lines about it go to standard error, not to standard output.
 
     Raises:
       SystemExit: the child failed; it has said why.
-      UserError: something is stale although the child has just made it.
+      UserError: a preparation is stale although the child has just made it.
     """
+    root, vocabulary = data.root, data.vocabulary
     missing, reason, ready = _missing(needed, optional, root, vocabulary)
     path = os.path.expanduser(vocabulary)
     trained = []  # What the vocabulary is trained on.
-    is_new = vocabulary_size and vocabulary.endswith('.model') and not os.path.isfile(path)
+    is_new = data.vocabulary_size and vocabulary.endswith('.model') and not os.path.isfile(path)
     if is_new and (missing or not has_copy):
         trained = list(dict.fromkeys(map(':'.join, texts or needed[:1])))
         _say(f'training the vocabulary {vocabulary} on {",".join(trained)}', to_stderr)
@@ -76,14 +68,14 @@ def ensure(
     command = [sys.executable, '-m', 'xlbench.prepare', f'--root={root}']
     if trained:
         # Another run may be training it, or have just done so.
-        command += [f'--new_vocabulary={path}', f'--vocabulary_size={vocabulary_size}']
-        command += [f'--vocabulary_type={vocabulary_type}', '--if_missing']
+        command += [f'--new_vocabulary={path}', f'--vocabulary_size={data.vocabulary_size}']
+        command += [f'--vocabulary_type={data.vocabulary_type}', '--if_missing']
         command += [f'--{"texts" if missing else "mixture"}={",".join(trained)}']
     if missing:
         splits = 'split' if len(missing) == 1 else 'splits'
         _say(f'preparing {len(missing)} {splits}, the last because {reason}', to_stderr)
         command += [f'--mixture={",".join(missing)}', f'--vocabulary={vocabulary}']
-        command += ['--sample'] if sample else []
+        command += ['--sample'] if data.sample else []
     if trained or missing:
         out = 2 if to_stderr else None
         _end_as(subprocess.run(command, check=False, stdout=out).returncode)
@@ -93,7 +85,7 @@ def ensure(
                 raise errors.UserError(f'{name} has no split {split!r}; name another one, or none')
         missing, reason, _ = _missing(needed, (), root, vocabulary)
         if missing:  # Whoever edits a task file does not wait for a run.
-            raise stale_at_once(NotPrepared(reason))
+            raise stale_at_once(reason)
 
 
 def _missing(
@@ -114,7 +106,7 @@ def _missing(
             ready += open_mixture(root, vocabulary, name, split)[0]
         except NotPrepared as error:
             missing.append(f'{name}:{split}')
-            reason = error.reason
+            reason = str(error)
     for name, split in optional:
         if _is_missing(root, vocabulary, name, split):
             missing.append(f'{name}:{split}?')
@@ -126,10 +118,10 @@ def _say(line: str, to_stderr: bool) -> None:
     print(line, file=sys.stderr if to_stderr else sys.stdout, flush=True)
 
 
-def stale_at_once(error: NotPrepared) -> errors.UserError:
+def stale_at_once(reason: NotPrepared | str) -> errors.UserError:
     """Makes the error for a preparation that is stale although it has just been made."""
     return errors.UserError(
-        f'{error.reason}, although it has just been prepared; if its task file or its data was '
+        f'{reason}, although it has just been prepared; if its task file or its data was '
         'edited meanwhile, start the same command again'
     )
 
@@ -154,16 +146,14 @@ def _end_as(code: int) -> None:
 
 def wait_for(
     needed: Sequence[tuple[str, str]],
+    data: Data,
     *,
-    root: str,
-    vocabulary: str,
-    seconds: float = 2.0,
     optional: Sequence[tuple[str, str]] = (),
+    seconds: float = 2.0,
 ) -> None:
-    """Looks every few seconds until another process has prepared (task or mixture, split) pairs.
+    """Looks every few seconds until another process has prepared what `ensure` would.
 
-    `optional` is as for `ensure`. If that process fails, the coordination service of the run ends
-    this one as well.
+    If that process fails, the coordination service of the run ends this one as well.
     """
-    while _missing(needed, optional, root, vocabulary)[0]:
+    while _missing(needed, optional, data.root, data.vocabulary)[0]:
         time.sleep(seconds)

@@ -16,6 +16,7 @@ from xlbench.data.prepared.format import (
     LENGTHS,
     MANIFEST,
     MIXTURE_KEYS,
+    SIDES,
     Manifest,
     NotPrepared,
     Record,
@@ -37,7 +38,7 @@ class Prepared:
     """One prepared task and split: random access to its examples.
 
     Attributes:
-      folder: where it lies.
+      folder: its path.
       manifest: its description.
       labels: the labels that the ids in targets stand for; by default the manifest's. Others have
         to contain these; a record's ids are translated when it is read.
@@ -53,12 +54,12 @@ class Prepared:
 
     @property
     def name(self) -> str:
-        """The SeqIO task."""
+        """Returns the name of the SeqIO task."""
         return self.manifest['task']
 
     @property
     def split(self) -> str:
-        """The split of it."""
+        """Returns the split of the task."""
         return self.manifest['split']
 
     @functools.cached_property
@@ -68,30 +69,25 @@ class Prepared:
 
     @property
     def content(self) -> str:
-        """A hash of the examples alone; `sha256` changes with the manifest, too."""
+        """Returns a hash of the examples alone; `sha256` changes with the manifest, too."""
         shards = ' '.join(shard['sha256'] for shard in self.manifest['shards'])
         return hashlib.sha256(shards.encode()).hexdigest()
 
     @property
-    def num_examples(self) -> int:
-        """Number of examples."""
-        return self.manifest['num_examples']
-
-    @property
     def draws(self) -> int:
-        """Number of consecutive copies of each example, each with other noise."""
+        """Returns the number of consecutive copies of each example, each with other noise."""
         return self.manifest.get('draws', 1)
 
     @property
     def pass_size(self) -> int:
-        """Number of examples of a pass: each is read once, in one of its draws."""
-        return self.num_examples // self.draws
+        """Returns the number of examples of a pass: each is read once, in one of its draws."""
+        return len(self) // self.draws
 
     def __len__(self) -> int:
-        return self.num_examples
+        return self.manifest['num_examples']
 
     def lengths(self) -> np.ndarray:
-        """[num_examples, 2] int32: tokens of inputs and targets, eos included, untruncated.
+        """Returns [examples, 2] int32: tokens of inputs and targets, with eos, untrimmed.
 
         Those of large data stay in their file, of which the system keeps in memory what is used.
         """
@@ -105,7 +101,7 @@ class Prepared:
                 raise FileNotFoundError
             # The header decides how much is read, so it is checked before.
             array = np.lib.format.open_memmap(path, mode='r')
-            if array.dtype != np.dtype('<i4') or array.shape != (self.num_examples, 2):
+            if array.dtype != np.dtype('<i4') or array.shape != (len(self), 2):
                 raise ValueError(f'{array.dtype}{list(array.shape)} for {len(self)} examples')
             if len(array) <= _LENGTHS_IN_MEMORY or array.dtype != np.int32:
                 array = np.array(array, np.int32)
@@ -165,7 +161,7 @@ class Prepared:
         )
 
     def read(self, indices: Sequence[int] | np.ndarray) -> list[Record]:
-        """The records at `indices`, in that order, one read for each shard they lie in."""
+        """Returns the records at `indices`, in that order, with one read for each shard."""
         numbers = np.asarray(indices, np.int64)
         if numbers.size and (numbers.min() < 0 or numbers.max() >= len(self)):
             raise IndexError(f'{self.name}/{self.split} has {len(self)} examples')
@@ -187,9 +183,9 @@ class Prepared:
         return records
 
     def _checked(self, record: Record, index: int) -> Record:
-        """The plan of a batch is made from lengths.npy, so a record must be as long as it says."""
+        """Checks that a record is as long as lengths.npy says, from which batches are planned."""
         size = self.manifest['vocabulary']['size']
-        for name, expected in zip(('inputs', 'targets'), self._lengths[index], strict=True):
+        for name, expected in zip(SIDES, self._lengths[index], strict=True):
             value = record.get(name)
             if not isinstance(value, np.ndarray) or len(value) != expected:
                 raise ValueError(f'{name} of example {index} has not the {expected} tokens listed')
@@ -211,43 +207,27 @@ class Prepared:
 
     @functools.cached_property
     def _languages(self) -> np.ndarray | None:
-        """The places of both sides' languages in a model's table; see `language_places`."""
         rows = self.manifest['vocabulary'].get('language_rows')
-        if not rows:
-            return None
-        langs = (self.manifest.get(side) for side in ('source_lang', 'target_lang'))
-        return language_places(rows, *langs)
+        langs = self.manifest.get('source_lang'), self.manifest.get('target_lang')
+        return language_places(rows, *langs) if rows else None
 
     def __getitem__(self, index: int) -> Record:
-        """One record: {'inputs': [length] int32, 'targets': ..., 'inputs_pretokenized': str}."""
+        """Returns {'inputs': [length] int32, 'targets': ..., 'inputs_pretokenized': str}."""
         return self.read([index])[0]
-
-    def verify(self) -> None:
-        """Compares the sha256 of every file with the manifest's; UserError if one differs."""
-        path = os.path.join(self.folder, LENGTHS)
-        if readers.sha256(path) != (self.manifest.get('lengths') or {}).get('sha256'):
-            raise self._broken(path, 'its sha256 is not the one in the manifest')
-        for index, shard in enumerate(self.manifest['shards']):
-            path = self._shard_path(index)
-            if readers.sha256(path) != shard.get('sha256'):
-                raise self._broken(path, 'its sha256 is not the one in the manifest')
 
 
 def language_places(
     rows: Mapping[str, int], source_lang: str | None, target_lang: str | None
 ) -> np.ndarray:
-    """The languages of inputs and of targets, [2] int32: 1 + the row of each; 0 where it has none.
+    """Returns [2] int32: 1 + the rows of the languages of inputs and targets; 0 for no row.
 
-    Args:
-      rows: ISO code -> row, see Tokenizer.language_rows.
-      source_lang: ISO code, or None.
-      target_lang: likewise.
+    `rows` has them by ISO codes, see Tokenizer.language_rows.
     """
     return np.array([rows.get(lang, -1) + 1 for lang in (source_lang, target_lang)], np.int32)
 
 
 def open_task(root: str, vocabulary: str, task: str, split: str) -> Prepared:
-    """One prepared task. Raises NotPrepared if it is missing, stale or broken."""
+    """Opens one prepared task; NotPrepared if it is missing, stale or broken."""
     prepared = _open(root, vocabulary, task, split)
     if reason := freshness.stale_reason(prepared.manifest, root):
         raise NotPrepared(f'{task}/{split} in {prepared.folder} is stale: {reason}')
@@ -257,15 +237,9 @@ def open_task(root: str, vocabulary: str, task: str, split: str) -> Prepared:
 def open_recorded(
     root: str, vocabulary: str, task: str, split: str, content: str | None
 ) -> Prepared:
-    """One prepared task with the examples that a run has read, whether it is stale by now or not.
+    """Opens one prepared task with the examples that a run has read, even if it is stale by now.
 
-    Args:
-      root: the data root.
-      vocabulary: as `xlbench.prepare --vocabulary` takes it.
-      task: name of the SeqIO task.
-      split: of the task.
-      content: its `Prepared.content`, as the run noted it; None if it did not, and then a stale
-        one will not do.
+    `content` is `Prepared.content` as the run noted it; if it did not, a stale task will not do.
 
     Raises:
       NotPrepared: it is missing or broken, or holds other examples.
@@ -279,7 +253,7 @@ def open_recorded(
 
 
 def _open(root: str, vocabulary: str, task: str, split: str) -> Prepared:
-    """One prepared task, stale or not. Raises NotPrepared if it is missing or broken."""
+    """Opens one prepared task, stale or not; NotPrepared if it is missing or broken."""
     place = folder(root, vocabulary, task, split)
     untrusted.check_tree(os.path.join(root, 'prepared'), place)
     path = os.path.join(place, MANIFEST)
@@ -298,7 +272,7 @@ def _open(root: str, vocabulary: str, task: str, split: str) -> Prepared:
 def open_mixture(
     root: str, vocabulary: str, name: str, split: str
 ) -> tuple[list[Prepared], list[float]]:
-    """The prepared tasks of a mixture and their rates; a task is a mixture of itself alone."""
+    """Opens the tasks of a mixture; with their rates. A task is a mixture of itself alone."""
     path = os.path.join(vocabulary_path(root, vocabulary), f'{safe_name(name, "mixture")}.json')
     if not untrusted.file(os.path.join(root, 'prepared'), os.path.abspath(path)):
         return [open_task(root, vocabulary, name, split)], [1.0]
@@ -323,7 +297,7 @@ def is_there(root: str, vocabulary: str, name: str) -> bool:
 
 
 def members(root: str, vocabulary: str, name: str) -> dict[str, tuple[str, ...]]:
-    """The prepared tasks of a task or mixture, with the splits that each of them can have."""
+    """Returns the prepared tasks of a task or mixture, with the splits that each can have."""
     parent, tasks = vocabulary_path(root, vocabulary), [safe_name(name, 'name')]
     with contextlib.suppress(NotPrepared):
         content = read_json(os.path.join(parent, f'{name}.json'))
@@ -343,7 +317,7 @@ def members(root: str, vocabulary: str, name: str) -> dict[str, tuple[str, ...]]
 
 
 def open_optional(root: str, vocabulary: str, name: str, split: str) -> list['Prepared']:
-    """The tasks of a task or mixture of which a split is prepared; there may be none."""
+    """Opens those tasks of a task or mixture of which a split is prepared; there may be none."""
     tasks = []
     for task in members(root, vocabulary, name):
         with contextlib.suppress(NotPrepared):

@@ -1,8 +1,6 @@
 """Writes preparations: whole or not at all, one writer for each."""
 
 import contextlib
-import io
-import itertools
 import os
 import re
 import shutil
@@ -31,14 +29,12 @@ from xlbench.data.prepared.format import (
     pack,
     read_json,
     safe_name,
-    shard_path,
     vocabulary_path,
 )
 from xlbench.system import errors, files, locks
 
 SHARD_EXAMPLES = 50_000
-_BATCH = 1024  # Records that are checked together.
-_PARTS = 'parts'  # Below a hidden folder: what `write_shard` leaves beside shards.
+_PARTS = 'parts'  # Below a hidden folder: shards that have no number yet, and their lengths.
 # One record a chunk: random access reads and decompresses only the record that was asked for.
 _WRITER_OPTIONS = 'group_size:1,zstd:1'
 
@@ -53,15 +49,12 @@ def _say(line: str) -> None:
 
 @contextlib.contextmanager
 def alone(folder: str) -> Iterator[bool]:
-    """Holds a preparation in a `with` block, so that no other process makes it at the same time.
+    """Holds the folder of a preparation, so that no other process makes it at the same time.
 
-    What a process that was killed left of it, on whichever machine, is removed first.
-
-    Args:
-      folder: of the preparation, there or not.
+    What a killed process left of it, on whichever machine, is removed first.
 
     Yields:
-      Whether another process was waited for, who may have made it.
+      Whether another process was waited for, which may have made it.
     """
     parent, name = os.path.split(os.path.abspath(folder))
     with locks.file(folder, wait=_say) as waited:
@@ -75,7 +68,7 @@ def alone(folder: str) -> Iterator[bool]:
 
 @contextlib.contextmanager
 def scratch(parent: str, name: str) -> Iterator[str]:
-    """A hidden folder to make `name` in, gone afterwards; whoever makes it is `alone` with it."""
+    """Makes a hidden folder for `name`, gone afterwards; its maker is `alone` with `name`."""
     os.makedirs(parent, exist_ok=True)
     path = os.path.join(parent, f'.{name}.tmp-{_host()}-{os.getpid()}')
     shutil.rmtree(path, ignore_errors=True)  # A failed attempt of this process.
@@ -89,8 +82,8 @@ def scratch(parent: str, name: str) -> Iterator[str]:
 def _swap_in(temporary: str, target: str, old: str) -> None:
     """Makes `temporary` the folder `target`; what was there goes away as a whole.
 
-    A folder cannot be renamed onto a full one, so an existing target steps aside first. Whoever is
-    killed between the two renames leaves no target at all, which is a preparation to be made.
+    A folder cannot be renamed onto a full one, so an existing target steps aside first. A process
+    that is killed between the two renames leaves no target, and so a preparation to be made.
     """
     with contextlib.suppress(FileNotFoundError):
         os.rename(target, old)
@@ -100,20 +93,19 @@ def _swap_in(temporary: str, target: str, old: str) -> None:
 
 
 class _Shard:
-    """An ArrayRecord file that is being written.
+    """An ArrayRecord file that is being written; the lengths of its examples are put beside it.
 
     Args:
-      path: of the file.
+      path: of the file; its folder is made.
       first: the number of its first example in the task and split.
       vocabulary_size: every id is below it.
     """
 
     def __init__(self, path: str, first: int, vocabulary_size: int):
-        self.path = path
-        self.lengths: list[np.ndarray] = []  # Of each batch, see `Packed`.
+        os.makedirs(os.path.dirname(path), exist_ok=True)
         self.examples = 0
-        self._first = first
-        self._size = vocabulary_size
+        self._path, self._first, self._size = path, first, vocabulary_size
+        self._lengths: list[np.ndarray] = []  # Of each batch, see `Packed`.
         self._file = array_record_module.ArrayRecordWriter(path, _WRITER_OPTIONS)
 
     def write(self, packed: Packed) -> None:
@@ -126,7 +118,7 @@ class _Shard:
                 raise ValueError(f'{name} has id {largest} beyond a vocabulary of {self._size}')
         for data in packed.data:
             self._file.write(data)
-        self.lengths.append(packed.lengths)
+        self._lengths.append(packed.lengths)
         self.examples += len(packed)
 
     def close(self) -> None:
@@ -135,77 +127,55 @@ class _Shard:
             self._file.close()
             self._file = None
 
-    def finish(self, path: str) -> ShardEntry:
-        """Gives the file its name; returns its entry in the manifest."""
+    def finish(self) -> ShardEntry:
+        """Returns its entry in the manifest, still with the name of its part."""
         self.close()
-        with open(self.path, 'rb') as file:
+        with open(self._path, 'rb') as file:
             os.fsync(file.fileno())
-        os.replace(self.path, path)
+        np.save(f'{self._path}.npy', _joined(self._lengths), allow_pickle=False)
         return {
-            'file': os.path.basename(path),
+            'file': os.path.basename(self._path),
             'examples': self.examples,
-            'bytes': os.path.getsize(path),
-            'sha256': readers.sha256(path),
+            'bytes': os.path.getsize(self._path),
+            'sha256': readers.sha256(self._path),
         }
 
 
-def _batches(records: Iterable[Record]) -> Iterator[Packed]:
-    for _, alike in itertools.groupby(records, lambda record: record.keys()):
-        while batch := list(itertools.islice(alike, _BATCH)):
-            yield pack(batch)
-
-
 def _joined(lengths: Sequence[np.ndarray]) -> np.ndarray:
-    """The lengths of several batches or shards, [examples, 2] int32."""
+    """Joins the lengths of several batches or shards: [examples, 2] int32."""
     return np.concatenate([np.zeros((0, 2), '<i4'), *lengths])
 
 
 def write_shard(
-    folder: str,
-    index: int,
-    shards: int,
-    records: Iterable[Record],
-    *,
-    first: int,
-    vocabulary_size: int,
+    folder: str, index: int, batches: Iterable[Packed], *, first: int, vocabulary_size: int
 ) -> ShardEntry:
     """Writes one shard for `Writer.adopt`, perhaps on another machine, perhaps more than once.
 
     Args:
       folder: the `temporary` of the writer.
       index: of the shard.
-      shards: how many there are.
-      records: its examples; see `Writer.write_batch`.
+      batches: its examples.
       first: the number of its first example in the task and split.
       vocabulary_size: every id is below it.
-
-    Returns:
-      Its entry in the manifest.
     """
-    path = shard_path(folder, index, shards)
-    parts = os.path.join(folder, _PARTS)
-    os.makedirs(parts, exist_ok=True)
     # Whoever writes the same shard at the same time has a file of its own.
     part = f'{index:05d}-{_host()}-{os.getpid()}-{threading.get_native_id()}'
-    shard = _Shard(os.path.join(parts, part), first, vocabulary_size)
+    shard = _Shard(os.path.join(folder, _PARTS, part), first, vocabulary_size)
     try:
-        for batch in _batches(records):
+        for batch in batches:
             shard.write(batch)
+        return shard.finish()
     finally:
         shard.close()
-    lengths = io.BytesIO()
-    np.save(lengths, _joined(shard.lengths), allow_pickle=False)
-    files.write(os.path.join(parts, f'{os.path.basename(path)}.npy'), lengths.getvalue())
-    return shard.finish(path)
 
 
 class Writer:
     """Writes one preparation; the folder appears, complete, when the `with` block ends well.
 
-    What a killed writer leaves, the next one removes who is `alone` with the folder.
+    What a killed writer leaves is removed by the next one that is `alone` with the folder.
 
     Args:
-      folder: where it shall be; its parents are made.
+      folder: its path; its parents are made.
       manifest: the keys that the caller knows; `format`, `code`, `num_examples`, `shards` and
         `tokens` are filled in here.
       shard_examples: examples of one ArrayRecord file.
@@ -228,8 +198,8 @@ class Writer:
         parent, name = os.path.split(self.folder)
         self._scratch = scratch(parent, name)
         self._old = os.path.join(parent, f'.{name}.old-{_host()}-{os.getpid()}')
-        self._shards: list[_Shard] = []
-        self._adopted: list[ShardEntry] = []
+        self._shard: _Shard | None = None  # It is being written.
+        self._written: list[ShardEntry] = []  # Named by their parts.
 
     def __enter__(self) -> 'Writer':
         self.temporary = self._scratch.__enter__()
@@ -242,49 +212,51 @@ class Writer:
         trace: TracebackType | None,
     ) -> None:
         try:
-            for shard in self._shards:
-                shard.close()
             if kind is None:
                 self._finish()
+            elif self._shard:
+                self._shard.close()
         finally:
             self._scratch.__exit__(None, None, None)
 
     def write_batch(self, records: Iterable[Record]) -> None:
         """Appends records, each with `inputs` and `targets` ids (eos included, untruncated)."""
-        for packed in _batches(records):
-            self.write_packed(packed)
+        self.write_packed(pack(list(records)))
 
     def write_packed(self, packed: Packed) -> None:
-        """Appends what `pack` has made of examples."""
+        """Appends examples."""
         start = 0
         while start < len(packed):
-            if not self._shards or self._shards[-1].examples == self._shard_examples:
-                self._next_shard()
-            room = self._shard_examples - self._shards[-1].examples
-            self._shards[-1].write(packed.part(start, start + room))
+            if self._shard is None:
+                number = len(self._written)
+                path = os.path.join(self.temporary, _PARTS, f'{number:05d}')
+                self._shard = _Shard(path, number * self._shard_examples, self._size)
+            room = self._shard_examples - self._shard.examples
+            self._shard.write(packed.part(start, start + room))
             start += room
+            if self._shard.examples == self._shard_examples:
+                self._end_shard()
 
-    def _next_shard(self) -> None:
-        if self._shards:
-            self._shards[-1].close()
-        number = len(self._shards)
-        path = os.path.join(self.temporary, f'{number:05d}.part')
-        self._shards.append(_Shard(path, number * self._shard_examples, self._size))
+    def _end_shard(self) -> None:
+        if self._shard:
+            self._written.append(self._shard.finish())
+            self._shard = None
 
     def adopt(self, shards: Sequence[ShardEntry]) -> None:
         """Takes over what `write_shard` has written into `temporary`, in place of batches."""
-        self._adopted = list(shards)
+        self._written = list(shards)
 
     def _finish(self) -> None:
-        parts, shards = os.path.join(self.temporary, _PARTS), list(self._adopted)
-        lengths_of_shards = [
-            np.load(os.path.join(parts, f'{shard["file"]}.npy'), allow_pickle=False)
-            for shard in shards
-        ]
+        self._end_shard()
+        parts, count = os.path.join(self.temporary, _PARTS), len(self._written)
+        shards, lengths_of_shards = [], []
+        for index, entry in enumerate(self._written):
+            part = os.path.join(parts, entry['file'])
+            lengths_of_shards.append(np.load(f'{part}.npy', allow_pickle=False))
+            name = f'{index:05d}-of-{count:05d}.array_record'
+            os.replace(part, os.path.join(self.temporary, name))
+            shards.append(entry | {'file': name})
         shutil.rmtree(parts, ignore_errors=True)
-        for index, shard in enumerate(self._shards):
-            lengths_of_shards.append(_joined(shard.lengths))
-            shards.append(shard.finish(shard_path(self.temporary, index, len(self._shards))))
         lengths = _joined(lengths_of_shards)
         lengths_path = os.path.join(self.temporary, LENGTHS)
         with open(lengths_path, 'wb') as file:
@@ -296,7 +268,7 @@ class Writer:
                 'total': int(lengths[:, column].sum(dtype=np.int64)),
                 'max': int(lengths[:, column].max(initial=0)),
             }
-            for column, name in enumerate(('inputs', 'targets'))
+            for column, name in enumerate(SIDES)
         }
         manifest = self._manifest | {
             'format': FORMAT,

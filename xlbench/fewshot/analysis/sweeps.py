@@ -235,7 +235,7 @@ class Sweep:
             return prepared.open_recorded(root, vocabulary, name, split, content)
         except prepared.NotPrepared as error:
             raise errors.UserError(
-                f'{error.reason}; make it with: python -m xlbench.prepare '
+                f'{error}; make it with: python -m xlbench.prepare '
                 f'--mixture={name}:{split} --root={root} --vocabulary={vocabulary}'
             ) from None
 
