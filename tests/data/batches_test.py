@@ -4,6 +4,7 @@ import collections
 import itertools
 import threading
 
+import feeds
 import numpy as np
 import pytest
 from feeds import LENGTHS, VOCABULARY, assert_equal_batches, ids_of, make_task
@@ -12,13 +13,8 @@ from nightly import by_day
 from xlbench.data import batches, orders, prepared
 from xlbench.system.errors import UserError
 
-MODES = {
-    'plain': {'packing': False},
-    'packed': {'packing': True},
-    'buckets': {'packing': False, 'length_buckets': 3},
-    'packed_buckets': {'packing': True, 'length_buckets': 3},
+MODES = feeds.MODES | {
     'equal_rows': {'packing': False, 'length_buckets': 3, 'equal_rows': True},
-    'one_task': {'packing': False, 'one_task': True},
     'one_task_packed_buckets': {'packing': True, 'length_buckets': 3, 'one_task': True},
 }
 EACH = {
@@ -279,7 +275,7 @@ def test_a_batch_with_rows_of_each_task(tasks, mode):
             )
             weights.append(of_task)
         assert seen.total() == 2 * stream.window
-        passes = {share.task: share.epochs for share in stream._shares(seen.total())}
+        passes = dict(zip(examples, stream._windows.passes(seen.total()), strict=True))
     for (name, size), start in zip(examples.items(), (1000, 2000, 3000), strict=True):
         counts = [seen[number] for number in range(start, start + size)]
         assert max(counts) - min(counts) <= 1  # The last pass may have begun.

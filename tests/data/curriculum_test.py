@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from feeds import LENGTHS, ids_of, make_task
+from feeds import LENGTHS, MODES, ids_of, make_task
 
 from xlbench.data import batches, orders
 from xlbench.data.orders import Curriculum
@@ -13,13 +13,6 @@ from xlbench.system.errors import UserError
 # 83 + 22 pseudo examples in draws of their own, then 30 real ones: no multiples of 8 rows.
 SIZES = {'demo_p': (83, 1000), 'demo_q': (22, 2000), 'demo_r': (30, 3000)}
 PARTS = [['demo_p', 'demo_q'], ['demo_r']]
-MODES = {
-    'plain': {'packing': False},
-    'packed': {'packing': True},
-    'buckets': {'packing': False, 'length_buckets': 3},
-    'packed_buckets': {'packing': True, 'length_buckets': 3},
-    'one_task': {'packing': False, 'one_task': True},
-}
 
 
 @pytest.fixture(scope='module')

@@ -244,7 +244,7 @@ def test_a_reply_s_key_is_of_what_the_model_sees():
 def test_pairs_that_cannot_be():
     with pytest.raises(ValueError, match='a row of 2 examples'):
         retrieval([[example([5, 1], [6, 1])] * 2], 9, 9)
-    with pytest.raises(UserError, match='targets hold id 100'):
+    with pytest.raises(UserError, match='a batch holds id 100'):
         retrieval([example([5, 1], [100, 1])], 9, 9)
     assert retrieval([[], []], 3, 3)['row_weights'].tolist() == [0, 0]
 

@@ -295,7 +295,8 @@ def test_unicoder_has_tokens_behind_those_of_xlm_r(folder_of, tmp_path):
     ids = ours.encode(text).tolist()
     stored = [np.array([*first, *ids, ours.eos_id]) for first in prefixes(ours, 'en', 'de')]
     record = dict(zip(('inputs', 'targets'), stored, strict=True))
-    known = features.Conventions.of({'task': 'x', 'vocabulary': ours.manifest()})
+    marks = {'answer_mark': ours.answer_mark(), 'segment_marks': ours.segment_marks()}
+    known = features.Conventions.of({'task': 'x', 'vocabulary': ours.manifest()} | marks)
     assert known == features.Conventions.of_tokenizer(ours, ours.vocab_size)
     batch = features.generation([record], features.Layout({'inputs': 20, 'targets': 20}, known))
     arrays = {name: array[0].tolist() for name, array in batch.items()}

@@ -7,6 +7,13 @@ from xlbench.data import prepared
 VOCABULARY = {'name': 'v', 'sha256': 'ab', 'size': 30_000, 'pad_id': 0, 'eos_id': 1, 'unk_id': 2}
 VOCABULARY['decoder_start_id'] = 0
 LENGTHS = {'inputs': 48, 'targets': 16}
+MODES = {
+    'plain': {'packing': False},
+    'packed': {'packing': True},
+    'buckets': {'packing': False, 'length_buckets': 3},
+    'packed_buckets': {'packing': True, 'length_buckets': 3},
+    'one_task': {'packing': False, 'one_task': True},
+}
 
 
 def make_task(

@@ -1,17 +1,16 @@
-"""Orders of the examples in a training run: the windows of an `Order`, from number to number.
+"""Orders of the examples in a training run, in windows that are planned together.
 
   Stream       tasks mixed at their rates, each shuffled anew in every pass
   EvenWindows  a stream, or those of several tasks, cut into windows of one size
   Curriculum   epochs whose parts come one after another, such as pseudo-data before real data
   permutation  the same in every release of numpy, whole or the part that is needed
 
-Everything here works on example numbers; nothing is read. The position in a run stays two numbers,
-see `batches`.
+Everything here works on example numbers; no example is read.
 
 Grain can mix and shuffle numbers, too. It takes about 15 microseconds of Python for each (measured
 with 1 to 48 tasks), in every process for the examples of all processes, and meanwhile holds the
-interpreter's lock, which the training loop needs to dispatch. In whole windows with numpy it is
-well below one.
+interpreter's lock, which the training loop needs to dispatch. Whole windows with numpy take well
+below one.
 
 arXiv:2202.05599, section 6.1: "the training data is converted from pseudo data to real data in each
 epoch". An epoch of a curriculum has each example once: all of the first part, shuffled, then all of
@@ -47,7 +46,7 @@ class Order(Protocol):
         ...
 
     def typical(self) -> list[tuple[int, int]]:
-        """Windows that tell what the others are like, each with the examples it stands for."""
+        """Lists typical windows by their numbers, each with the examples that it stands for."""
         ...
 
 
@@ -58,7 +57,7 @@ class Stream:
     So a task is spread evenly (any stretch of the stream has its share, within two examples), and
     where a stretch begins in each task follows from a count, whatever came before.
 
-    Where a task has each example in several draws of noise, pass p reads draw p of each; behind the
+    Where a task has each example in several draws of noise, pass p reads draw p of each; after the
     last draw the first one comes again.
 
     Args:
@@ -106,7 +105,7 @@ class Stream:
         return count
 
     def _shuffled(self, task: np.ndarray, index: np.ndarray) -> np.ndarray:
-        """Example numbers of places (task, index), where index counts on from pass to pass."""
+        """Returns the numbers of examples (task, index); index counts on from pass to pass."""
         numbers = np.empty(len(task), np.int64)
         used: dict[tuple[int, int], Permutation] = {}
         offset = 0
@@ -131,9 +130,9 @@ class EvenWindows:
     """Windows of one size: each takes the next examples of one endless stream or more, in order.
 
     Attributes:
-      stretches: of each stream how many examples a window takes, the number of the stream's first
+      stretches: for each stream, how many of its examples a window takes, the number of its first
         example, and the stream.
-      tasks: the rate of each task, with sum 1, and the examples of a pass over it.
+      tasks: for each task, its rate, with sum 1, and the examples of a pass over it.
     """
 
     stretches: Sequence[tuple[int, int, Stream]]
@@ -225,7 +224,7 @@ class Curriculum:
 
 
 def _cuts(total: int, size: int, rows: int) -> list[int]:
-    """Where the windows of a part begin, and its end: as few as there may be, of about one size."""
+    """Returns where the windows of a part begin, and its end: few of them, of about one size."""
     count = -(-total // size)
     each = -(-total // (count * rows)) * rows
     return [*range(0, total, each), total]
@@ -234,11 +233,11 @@ def _cuts(total: int, size: int, rows: int) -> list[int]:
 def curriculum_places(
     prepared: Sequence[Prepared], parts: Sequence[Sequence[str]]
 ) -> list[list[int]]:
-    """Finds the places in `prepared` of the tasks that parts name.
+    """Finds the places in `prepared` of the tasks that parts name; each task is named once.
 
     Raises:
-      UserError: a part names none, or one that is not there or in another part, too; or one is
-        missing.
+      UserError: a part names no task, one that is not there or one of another part; or a task is
+        in no part.
     """
     if not all(parts):
         raise UserError('the curriculum has a part without a task')
@@ -269,27 +268,19 @@ def permutation(count: int, *seeds: int) -> np.ndarray:
 
 
 class Permutation:
-    """`permutation`, of which only the parts in use are worked out.
+    """A `permutation` of which only the parts in use are worked out.
 
-    A block of it is all numbers whose random bits begin alike. So memory does not grow with the
-    count, nor does the time until the first numbers are there, but for drawing the bits: about two
-    nanoseconds a number.
-
-    Args:
-      count: how many numbers are permuted.
-      *seeds: of the random bits.
-      block: about how many places make a block.
+    A block of it is all numbers whose random bits begin alike, about as many as `block`. So memory
+    does not grow with the count, nor does the time until the first numbers are there, but for
+    drawing the bits: about two nanoseconds a number.
     """
 
     def __init__(self, count: int, *seeds: int, block: int = _BLOCK):
         self._count, self._seeds = count, seeds
-        self._prefix_bits = max(0, (max(count, 1) // block).bit_length())
+        self._prefix_bits = max(1, (count // block).bit_length())
         sizes = np.zeros(2**self._prefix_bits, np.int64)
-        if self._prefix_bits:
-            for _, bits in self._random_bits():
-                sizes += np.bincount(self._prefixes(bits), minlength=len(sizes))
-        else:
-            sizes[0] = count
+        for _, bits in self._random_bits():
+            sizes += np.bincount(self._prefixes(bits), minlength=len(sizes))
         self._ends = np.cumsum(sizes)
         self._blocks: dict[int, np.ndarray] = {}
 
@@ -318,8 +309,6 @@ class Permutation:
 
     def _block(self, block: int) -> np.ndarray:
         """Returns [block] int32: the numbers of one block in their order."""
-        if not self._prefix_bits:
-            return permutation(self._count, *self._seeds)
         numbers, keys = [], []
         for start, bits in self._random_bits():
             here = np.flatnonzero(self._prefixes(bits) == block)

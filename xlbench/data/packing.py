@@ -31,29 +31,23 @@ class Shape(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """The shapes of batches, fixed for a whole run.
+    """The shapes of batches, fixed for a whole run; each is compiled."""
 
-    Attributes:
-      shapes: ascending in both widths; the compiler sees one program for each.
-      rows: rows of a batch of each shape.
-      packed: row sizes that packing fills (ascending), or () for one example a row.
-    """
-
-    shapes: tuple[Shape, ...]
-    rows: tuple[int, ...]
-    packed: tuple[Shape, ...] = ()
+    shapes: tuple[Shape, ...]  # Ascending in both widths.
+    rows: tuple[int, ...]  # Of a batch of each shape.
+    packed: tuple[Shape, ...] = ()  # Rows that packing fills, ascending; (): one example a row.
 
 
 @dataclasses.dataclass(frozen=True)
 class PlannedBatch:
-    """Rows of one batch: each lists its examples (places in the window), or none (padding)."""
+    """A batch whose rows list their examples (places in the window), or none (padding)."""
 
     shape: Shape
     rows: list[list[int]]
 
 
 def smallest(lengths: np.ndarray, shapes: Sequence[Shape]) -> np.ndarray:
-    """Returns [n]: the first of the ascending `shapes` that holds each of `lengths` [n, 2]."""
+    """Returns [n]: the index of the first of ascending shapes that holds each of `lengths`."""
     fits = (lengths[:, None, :] <= np.array(shapes)[None]).all(-1)  # [n, shapes]
     if not fits[:, -1].all():
         raise ValueError(f'a length exceeds the largest shape {shapes[-1]}')
@@ -61,18 +55,15 @@ def smallest(lengths: np.ndarray, shapes: Sequence[Shape]) -> np.ndarray:
 
 
 def pack(lengths: np.ndarray, shapes: Sequence[Shape]) -> list[list[int]]:
-    """Returns rows of examples, none wider than its shape: best-fit decreasing in two dimensions.
+    """Packs examples into rows, none wider than its shape: best-fit decreasing in two dimensions.
 
-    The largest example comes first, and goes into the open row that it leaves least room in; if
-    none has room it opens a row of the smallest shape that holds it. Open rows are found through
-    bit sets (bit i: there is a row with exactly i tokens of room), about 2 microseconds an example.
-
-    Args:
-      lengths: [n, 2], inputs and targets of each example.
-      shapes: ascending row sizes.
+    The largest example comes first, and goes into the open row in which it leaves least room; if
+    none has room it opens a row of the smallest of the ascending `shapes` that holds it. Open rows
+    are found through bit sets (bit i: there is a row with exactly i tokens of room), in about 2
+    microseconds an example.
 
     Returns:
-      Indices 0..n-1, each exactly once, grouped to rows.
+      The indices of `lengths` [n, 2], each exactly once, grouped to rows.
     """
     limits = np.array(shapes[-1])
     # The dimension that fills first is matched exactly; the other in classes.
@@ -120,6 +111,11 @@ def pack(lengths: np.ndarray, shapes: Sequence[Shape]) -> list[list[int]]:
     return rows
 
 
+def to_rows(lengths: np.ndarray, layout: Layout) -> list[list[int]]:
+    """Returns the rows of examples: packed, or one example each."""
+    return pack(lengths, layout.packed) if layout.packed else [[i] for i in range(len(lengths))]
+
+
 def _is_inputs_bound(lengths: np.ndarray, limits: np.ndarray) -> bool:
     """Returns whether inputs fill their limit sooner than targets do."""
     totals = lengths.sum(0, dtype=np.int64)
@@ -140,7 +136,7 @@ def row_lengths(lengths: np.ndarray, rows: Sequence[Sequence[int]]) -> np.ndarra
 
 
 def _cost(inputs: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Returns the cost of a row in whole units; see the constants above."""
+    """Returns the costs of rows in whole units; see the constants above."""
     return inputs * (_ATTENTION_WIDTH + inputs) + targets * (_TARGET_COST * _ATTENTION_WIDTH)
 
 
@@ -150,11 +146,11 @@ def _grid(limit: int, parts: int) -> np.ndarray:
 
 
 def best_chain(lengths: np.ndarray, largest: Shape, count: int) -> tuple[tuple[Shape, ...], int]:
-    """(shapes, cost): the ascending shapes, at most `count`, that hold `lengths` at least cost.
+    """Returns the ascending shapes, at most `count`, that hold `lengths` at least cost; and that.
 
-    Every row takes the first shape that holds it; the last shape is `largest`. Exact over a grid
-    of widths, by dynamic programming over (last shape so far): with H(s) rows that fit into shape
-    s, a chain s1 < s2 < ... costs H(s1) cost(s1) + (H(s2) - H(s1)) cost(s2) + ...
+    Every row takes the first shape that holds it; the last shape is `largest`. The search over a
+    grid of widths is exact, by dynamic programming over the last shape so far: with H(s) rows that
+    fit into shape s, a chain s1 < s2 < ... costs H(s1) cost(s1) + (H(s2) - H(s1)) cost(s2) + ...
     """
     widths = [_grid(limit, parts) for limit, parts in zip(largest, _GRID, strict=True)]
     held = np.zeros([len(width) for width in widths], np.int64)
@@ -225,10 +221,10 @@ def choose_layout(
 def _best_packed_shapes(
     sample: np.ndarray, limits: Shape, count: int
 ) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
-    """Returns (what packing fills, shapes of batches): tried on the sample, the cheapest is taken.
+    """Returns the row sizes that packing fills, and the shapes of batches; the cheapest it tries.
 
     Rows are packed to a size that may be below the limits (narrow rows mean cheap attention), and
-    then cut to the smallest shape that holds what came together.
+    then cut to the smallest shape that holds them.
     """
     best = None
     for part in _PACK_INPUTS:
@@ -251,15 +247,15 @@ def plan(
 ) -> list[PlannedBatch]:
     """Returns the batches of a window, every example in exactly one row of exactly one batch.
 
-    Rows that do not fill a last batch of their shape move up to the next one; what is left of the
-    largest shape is filled up with empty rows, spread evenly over its batches.
+    Rows that do not fill a last batch of their shape move up to the next one; the batches of the
+    largest shape are filled up with empty rows, spread evenly over them.
 
     Args:
       lengths: [window, 2], inputs and targets of each example, trimmed to the limits.
       layout: shapes of rows and batches.
       permutation: (n, purpose) -> a permutation of n, the same each time.
     """
-    rows = pack(lengths, layout.packed) if layout.packed else [[i] for i in range(len(lengths))]
+    rows = to_rows(lengths, layout)
     totals = row_lengths(lengths, rows)
     shape_of = smallest(totals, layout.shapes)
     size = totals.sum(1)
@@ -287,13 +283,9 @@ def plan_groups(
     layout: Layout,
     permutation: Callable[..., np.ndarray],
 ) -> list[PlannedBatch]:
-    """Returns the batches of a window, each of one group only; the groups' batches are mixed.
+    """Returns the batches of a window, each of one group only, in mixed order; see `plan`.
 
-    Args:
-      lengths: [window, 2], see `plan`.
-      groups: [window], 1 or more: the group of each example.
-      layout: shapes of rows and batches.
-      permutation: (n, purpose, group) and (n, purpose) -> permutations of n, the same each time.
+    `groups` [window] are numbers from 1; `permutation` may be given one behind the purpose.
     """
     batches: list[PlannedBatch] = []
     for group in np.unique(groups).tolist():
@@ -338,54 +330,40 @@ def plan_tasks(
     layout: Layout,
     permutation: Callable[..., np.ndarray],
 ) -> list[PlannedBatch]:
-    """Plans batches whose rows are cut into equal parts, one for each task.
+    """Returns the batches of a window, with equally many rows of each task; see `plan`.
 
     arXiv:2202.05599, section 5.2: in every step of its pre-training mDialBART sees samples of all
     its tasks, and their losses are added up. So each task goes through its own examples, in its own
     passes, and the rates of a mixture have no effect.
 
     Every example is in exactly one row. A task whose rows do not fill its part of all batches has
-    empty rows, spread evenly.
-
-    Args:
-      lengths: [window, 2], inputs and targets of each example, trimmed to the limits.
-      tasks: [window], from 1; every task is there.
-      layout: of one shape.
-      permutation: (n, purpose, task) -> a permutation of n, the same each time.
+    empty rows, spread evenly. `tasks` [window] are numbers from 1, all of which occur, and the
+    layout has one shape.
     """
     count = int(tasks.max(initial=0))
     share = layout.rows[0] // count
     rows_of = []
     for task in range(1, count + 1):
         members = np.flatnonzero(tasks == task)
-        rows = [members[[place]].tolist() for place in range(len(members))]
+        rows = to_rows(lengths[members], layout)
         if layout.packed:  # Packing sorts by size; a batch shall have all sizes.
-            packed = pack(lengths[members], layout.packed)
-            order = permutation(len(packed), 1, task)
-            rows = [members[packed[place]].tolist() for place in order]
-        rows_of.append(rows)
+            rows = [rows[place] for place in permutation(len(rows), 1, task)]
+        rows_of.append([members[row].tolist() for row in rows])
     batches = max(-(-len(rows) // share) for rows in rows_of)
     parts = [spread(rows, batches * share) for rows in rows_of]
     return [
-        PlannedBatch(
-            layout.shapes[0],
-            [row for part in parts for row in part[at : at + share]],
-        )
+        PlannedBatch(layout.shapes[0], [row for part in parts for row in part[at : at + share]])
         for at in range(0, batches * share, share)
     ]
 
 
 def task_weights(lengths: np.ndarray, planned: PlannedBatch, count: int) -> np.ndarray:
-    """[rows, tasks] float32: in the column of a row's task, all target tokens over the task's.
+    """Returns [rows, tasks] float32: weights of the rows, each in the column of its task.
 
-    So the sum of weighted losses of tokens, divided by the number of all tokens, is the sum over
-    the tasks of each one's mean. The plan alone decides it: it is the same in every process, and in
-    every part of a batch whose gradients are accumulated.
-
-    Args:
-      lengths: [window, 2], inputs and targets of each example, trimmed to the limits.
-      planned: a batch of `plan_tasks`.
-      count: of the tasks.
+    A weight is the number of target tokens of the batch divided by that of the row's task. So the
+    sum of weighted losses of tokens, divided by the number of all tokens, is the sum of the tasks'
+    means. The weights follow from a plan of `plan_tasks` alone: they are the same in every process,
+    and in every part of a batch whose gradients are accumulated.
     """
     targets = np.array([int(lengths[row, 1].sum()) for row in planned.rows], np.float64)
     of_task = targets.reshape(count, -1).sum(1)

@@ -103,26 +103,18 @@ class Settings(msgspec.Struct, omit_defaults=True):
 
 @dataclasses.dataclass(frozen=True)
 class Files:
-    """A folder of vocabulary files.
-
-    Attributes:
-      folder: it.
-      model, tokenizer, special: the content of config.json, tokenizer_config.json and
-        special_tokens_map.json, empty for those not there.
-      added: token -> its id, the content of added_tokens.json.
-      file: the name of the tokenizer.json.
-    """
+    """A folder of vocabulary files, with the content of its JSON files, empty where one lacks."""
 
     folder: str
-    model: Settings
-    tokenizer: Settings
-    special: Settings
-    added: dict[str, int]
-    file: str = TOKENIZER_FILE
+    model: Settings  # config.json.
+    tokenizer: Settings  # tokenizer_config.json.
+    special: Settings  # special_tokens_map.json.
+    added: dict[str, int]  # added_tokens.json: token -> its id.
+    file: str = TOKENIZER_FILE  # The name of the tokenizer.json.
 
     @classmethod
     def read(cls, folder: str) -> 'Files':
-        """Reads the JSON files; UserError if one is broken, or a value is of another type."""
+        """Reads the JSON files; UserError if one is broken, or has a value of another type."""
         names = (MODEL_CONFIG, TOKENIZER_CONFIG, SPECIAL_TOKENS)
         settings = (read_json(folder, name, Settings) for name in names)
         return cls(folder, *settings, read_json(folder, ADDED_TOKENS, dict[str, Id]))

@@ -56,12 +56,8 @@ class Model(Answerer[Example, list[Prediction]]):
     def __init__(self, name: str, opened: LoadedModel, mesh: Mesh, **sizes: int):
         super().__init__(name, opened, mesh, **sizes)
         self.options = opened.options
-        tokenizer = opened.tokenizer
         self._conventions = features.Conventions.of_tokenizer(
-            tokenizer,
-            opened.model.config.vocab_size,
-            tokenizer.answer_mark(),
-            tokenizer.segment_marks(),
+            opened.tokenizer, opened.model.config.vocab_size
         )
         objective, model = opened.objective, opened.model
         self._row_losses = programs.shared(type(objective).row_losses, objective, model)

@@ -2,17 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 
-from xlbench.data import features, mixing, vocabularies
+from xlbench.data import features, vocabularies
 from xlbench.data.packing import Shape
-from xlbench.data.prepared import Prepared
+from xlbench.data.prepared import SIDES, Prepared
 from xlbench.settings.blocks import Batches
 from xlbench.system.errors import UserError, unknown
 
 
 def check_lengths(lengths: Mapping[str, int]) -> Shape:
-    """Returns the widths of a batch; UserError for others than two whole numbers."""
-    if set(lengths) != set(mixing.SIDES) or not all(
-        isinstance(lengths[side], int) and lengths[side] >= 2 for side in mixing.SIDES
+    """Returns the widths of a batch; UserError unless they are two whole numbers."""
+    if set(lengths) != set(SIDES) or not all(
+        isinstance(length, int) and length >= 2 for length in lengths.values()
     ):
         raise UserError(
             f'lengths is {dict(lengths)}; it needs inputs and targets, each 2 tokens or more, '
@@ -22,13 +22,7 @@ def check_lengths(lengths: Mapping[str, int]) -> Shape:
 
 
 def check_processes(rows: int, process_count: int, what: str) -> None:
-    """Raises UserError for rows, over all processes, that these cannot share.
-
-    Args:
-      rows: over all processes.
-      process_count: shares.
-      what: the argument that says the rows.
-    """
+    """Raises UserError for a number of rows, named `what`, that the processes cannot share."""
     if rows % process_count:
         raise UserError(
             f'{what} {rows} cannot be shared by {process_count} processes; it must be a multiple '
@@ -59,7 +53,7 @@ def check_tasks(prepared: Sequence[Prepared]) -> features.Conventions:
 
 
 def check_view(view: str, prepared: Sequence[Prepared], packing: bool = False) -> features.View:
-    """Returns the view of features.VIEWS for the batches; UserError for tasks of other views."""
+    """Returns the view of features.VIEWS; UserError if tasks are prepared for another one."""
     if view not in features.VIEWS:
         raise unknown('view', view, features.VIEWS)
     needed = features.VIEWS[view].prepared or view
@@ -92,13 +86,9 @@ def check_view(view: str, prepared: Sequence[Prepared], packing: bool = False) -
 
 
 def check_each_task(options: Batches, tasks: int, view: features.View, parts: int) -> None:
-    """Raises UserError for batches that cannot have rows of each task.
+    """Raises UserError for batches that cannot have rows of each of several tasks.
 
-    Args:
-      options: config.batches.
-      tasks: of the mixture.
-      view: of the objective.
-      parts: of the curriculum; 0 without one.
+    `parts` is the number of parts of the curriculum, or 0.
     """
     if not options.each_task:
         return

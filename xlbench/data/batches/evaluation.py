@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from xlbench.data import features, mixing, packing
+from xlbench.data import features, packing
 from xlbench.data.batches import checks
-from xlbench.data.prepared import Prepared
+from xlbench.data.prepared import SIDES, Prepared
 from xlbench.system import work
 
 Batch = dict[str, np.ndarray]
@@ -21,19 +21,18 @@ _PREFETCH = 4  # Batches that a thread makes ahead.
 class EvalBatches:
     """The batches of every example of a task once; may be iterated any number of times.
 
-    The widest batches come first, and of one shape those with the longest targets.
-
-    A batch has the features of a view and example_index [rows] int32: the example in `prepared`, or
-    -1 for an empty row.
+    The widest batches come first, and of one shape those with the longest targets. A batch has the
+    features of a view and example_index [rows] int32: the example in `prepared`, or -1 for an empty
+    row.
 
     Args:
       prepared: the task.
       batch_size: rows over all processes.
       lengths: dict(inputs=..., targets=...), in tokens; longer examples are trimmed, and counted.
       num_examples: number of first examples to take; None: all.
-      view: which of features.VIEWS the batches have.
-      process_index: which share of the rows is read here.
-      process_count: shares.
+      view: key of features.VIEWS.
+      process_index: of the process that reads its rows here.
+      process_count: processes, which have equally many rows.
       widths: batches are as wide as their longest input, rounded up to one of this number of
         widths, and have room for `lengths` targets.
       allowed: the shapes of rows in place of these, ascending in both sides; see `best_shapes`.
@@ -68,7 +67,7 @@ class EvalBatches:
         lengths_of = prepared.lengths()[: self.num_examples]
         self.trimmed = {
             side: int((lengths_of[:, i] > self._limits[i]).sum())
-            for i, side in enumerate(mixing.SIDES)
+            for i, side in enumerate(SIDES)
         }
         if not allowed:
             # Multiples of 8 near quarters of the limit: few programs, little padding.
@@ -118,12 +117,7 @@ class EvalBatches:
 def best_shapes(
     tasks: Sequence[Prepared], lengths: Mapping[str, int], num_examples: int | None = None
 ) -> tuple[packing.Shape, ...]:
-    """Returns few shapes of rows that hold all examples of these tasks with little padding.
-
-    Args:
-      tasks: that are evaluated together.
-      lengths, num_examples: as for EvalBatches.
-    """
+    """Returns few shapes of rows that hold all examples of these tasks with little padding."""
     limits = checks.check_lengths(lengths)
     of_tasks = [task.lengths()[:num_examples] for task in tasks]
     of_all = np.minimum(np.concatenate(of_tasks), limits)

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xlbench.data import features, mixing, orders, packing as packing_lib
+from xlbench.data import features, orders, packing as packing_lib, windows
 from xlbench.data.batches import checks, widths
-from xlbench.data.prepared import Prepared
+from xlbench.data.prepared import SIDES, Prepared
 from xlbench.settings.blocks import Batches
 from xlbench.system import work
 from xlbench.system.errors import UserError
@@ -38,14 +38,14 @@ class TrainBatches:
     Args:
       prepared: the tasks of a mixture.
       rates: how often an example of each is drawn, in any unit.
-      view: which of features.VIEWS the batches have: an objective's `view`.
+      view: key of features.VIEWS: an objective's `view`.
       curriculum: the names of the tasks of each part of an epoch, in order: every epoch has each
         example once, part after part, whatever the rates are. By default all tasks are mixed.
       seed: of the order.
       position: `position()` of an earlier feed; continues exactly there.
-      process_index: which share of the rows is read here.
-      process_count: shares.
-      devices: whose rows of a batch are equally many.
+      process_index: of the process that reads its rows here.
+      process_count: processes, which have equally many rows.
+      devices: devices, which have equally many rows.
       **block: config.batches, see config.Batches.
 
     Attributes:
@@ -92,7 +92,7 @@ class TrainBatches:
             checks.check_processes(batch_size, row_multiple, 'batch_size')
         self._prepared = list(prepared)
         self._process = (process_index, process_count)
-        self._examples = mixing.Examples(self._prepared, self._limits)
+        self._examples = windows.Examples(self._prepared, self._limits)
         sample = self._examples.sample(self._rates)
         self._layout = packing_lib.choose_layout(
             sample,
@@ -109,7 +109,7 @@ class TrainBatches:
             samples = [sample]
             if options.one_task:
                 tasks = range(len(prepared))
-                samples = [self._examples.sample_of(task, mixing.SAMPLE) for task in tasks]
+                samples = [self._examples.sample_of(task, windows.SAMPLE) for task in tasks]
             self._widths = widths.choose(
                 samples, batch_size, self._limits, options.widths, max(devices, process_count)
             )
@@ -118,7 +118,7 @@ class TrainBatches:
             (rows, *shape)
             for rows, shape in zip(self._layout.rows, self._layout.shapes, strict=True)
         )
-        self._planner = mixing.Planner(
+        self._planner = windows.Planner(
             self._windows, self._examples, self._layout, seed=seed, plan=plan
         )
         self._each_task = options.each_task
@@ -134,11 +134,11 @@ class TrainBatches:
 
     def _order(
         self, options: Batches, sample: np.ndarray, parts: list[list[int]], seed: int
-    ) -> tuple[orders.Order, mixing.Plan]:
-        """Returns the windows and what plans them; sets their size, and of each_task the rates."""
+    ) -> tuple[orders.Order, windows.Plan]:
+        """Returns the windows and their planner; sets their size, and of each_task the rates."""
         sizes = [task.pass_size for task in self._prepared]
         if options.each_task:
-            counts = mixing.task_window_sizes(options.window, self._examples, self._layout)
+            counts = windows.task_window_sizes(options.window, self._examples, self._layout)
             self.window = sum(counts)
             self._rates = [count / self.window for count in counts]
             streams = [orders.Stream([task], [1.0], seed) for task in self._prepared]
@@ -148,7 +148,7 @@ class TrainBatches:
             together = max(map(len, parts)) if parts else len(sizes)
             groups = together if options.one_task else 1
             total, layout = sum(sizes), self._layout
-            self.window = mixing.window_size(options.window, sample, layout, total, groups)
+            self.window = windows.window_size(options.window, sample, layout, total, groups)
             plan = (
                 packing_lib.plan_groups
                 if options.one_task
@@ -161,7 +161,7 @@ class TrainBatches:
         return orders.EvenWindows(stretches, list(zip(self._rates, sizes, strict=True))), plan
 
     def _fingerprint(self, seed: int, one_task: bool | str, parts: list[list[int]]) -> int:
-        """Hashes all that the order of examples depends on, not the number of processes."""
+        """Hashes all that the order of examples depends on: not the number of processes."""
         tasks = [
             (task.name, task.split, len(task), *([task.draws] if task.draws > 1 else ()))
             for task in self._prepared
@@ -239,7 +239,7 @@ class TrainBatches:
         """
         return self._place | {'feed': self._feed}
 
-    def _build(self, window: mixing.Window, index: int) -> Batch:
+    def _build(self, window: windows.Window, index: int) -> Batch:
         planned = window.batches[index]
         process, count = self._process
         share = len(planned.rows) // count
@@ -261,7 +261,7 @@ class TrainBatches:
             batch['task_weights'] = weights[process * share : (process + 1) * share]
         return batch
 
-    def _row_lengths(self, window: mixing.Window, planned: packing_lib.PlannedBatch) -> np.ndarray:
+    def _row_lengths(self, window: windows.Window, planned: packing_lib.PlannedBatch) -> np.ndarray:
         """Returns [rows, 2]: tokens of a batch of one example a row, of all processes."""
         lengths = np.zeros((len(planned.rows), 2), np.int32)
         filled = [number for number, row in enumerate(planned.rows) if row]
@@ -272,8 +272,7 @@ class TrainBatches:
     def examples(self, position: Mapping[str, int] | None = None) -> list[tuple[str, str, int]]:
         """Lists (task, split, number in it) of a batch over all processes, row by row.
 
-        Args:
-          position: where the batch stands, as `position()` was before it came; default: the next.
+        The batch stands where `position()` was before it came; by default it is the next one.
         """
         position = position or self.position()
         window = self._planner(position['window'])
@@ -281,8 +280,9 @@ class TrainBatches:
         numbers = window.examples[[place for row in rows for place in row]]
         return self._examples.names(numbers)
 
-    def _shares(self, examples: float) -> list[TaskShare]:
-        passes = self._windows.passes(examples)
+    def describe(self, num_steps: int) -> list[TaskShare]:
+        """Lists (task, examples, rate, expected passes) in a run of `num_steps` steps."""
+        passes = self._windows.passes(self.examples_per_step * num_steps)
         names = [task.name for task in self._prepared]
         return [
             TaskShare(
@@ -296,13 +296,13 @@ class TrainBatches:
         ]
 
     @functools.cached_property
-    def _typical(self) -> list[tuple[mixing.Window, int]]:
-        """Plans the windows that tell what all are like; with the examples each stands for."""
+    def _typical(self) -> list[tuple[windows.Window, int]]:
+        """Plans typical windows; lists them with the examples that each stands for."""
         return [(self._planner(number), count) for number, count in self._windows.typical()]
 
     @property
     def steps_per_epoch(self) -> int:
-        """Returns batches of an epoch of a curriculum, about; otherwise those of a window."""
+        """Returns about the number of batches of a curriculum's epoch; otherwise of a window."""
         return sum(-(-count * len(w.batches) // len(w.examples)) for w, count in self._typical)
 
     @property
@@ -312,19 +312,14 @@ class TrainBatches:
 
     @property
     def real_share(self) -> float:
-        """Returns real tokens over all positions in these windows, inputs and targets together."""
-        windows = [window for window, _ in self._typical]
-        examples = np.concatenate([window.examples for window in windows])
-        batches = [batch for window in windows for batch in window.batches]
+        """Returns real tokens over all positions of both sides, in typical windows."""
+        examples = np.concatenate([window.examples for window, _ in self._typical])
+        batches = [batch for window, _ in self._typical for batch in window.batches]
         share = packing_lib.real_share(self._examples.lengths(examples), batches)
         if self._widths:  # Of batches that fit, which nearly all do.
             parts = [part for side in self._widths.values() for part in side]
             share *= self._layout.rows[0] * sum(self._limits) / sum(map(math.prod, parts))
         return share
-
-    def describe(self, num_steps: int) -> list[TaskShare]:
-        """Lists (task, examples, rate, expected passes) in a run of `num_steps` steps."""
-        return self._shares(self.examples_per_step * num_steps)
 
     def shape_lines(self) -> list[str]:
         """Describes the shape of a batch in words.
@@ -336,7 +331,7 @@ class TrainBatches:
             f'batches of {rows} rows x ({inputs} inputs + {targets} targets)'
             for rows, inputs, targets in self.shapes
         ]
-        for side, parts in zip(mixing.SIDES, self._widths.values(), strict=False):
+        for side, parts in zip(SIDES, self._widths.values(), strict=False):
             listed = ', '.join(f'{part.rows} x {part.width}' for part in parts)
             lines.append(f'{side} in rows of {listed} tokens, the shortest texts in the last')
         rows = sum(len(batch.rows) for window, _ in self._typical for batch in window.batches)

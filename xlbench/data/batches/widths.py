@@ -31,7 +31,7 @@ Parts = tuple[Part, ...]  # Widest first.
 def choose(
     samples: Sequence[np.ndarray], rows: int, limits: Sequence[int], count: int, unit: int
 ) -> dict[str, Parts]:
-    """The parts of each side of a batch; none at all where they would save nothing.
+    """Chooses the parts of each side of a batch; none at all where they would save nothing.
 
     Args:
       samples: lengths [n, 2] of typical examples; a batch has examples of one of them.
@@ -62,12 +62,10 @@ def choose(
 
 
 def fits(lengths: np.ndarray, parts: Mapping[str, Parts], count: int) -> bool:
-    """Returns whether a batch fits into its parts, the same in every process.
+    """Returns whether a batch fits into the parts of its sides, the same in every process.
 
-    Args:
-      lengths: [rows, 2], of the whole batch; of empty rows 0.
-      parts: of each side.
-      count: of processes, each of which sorts its own rows.
+    `lengths` [rows, 2] are those of the whole batch, 0 in empty rows. Each of `count` processes
+    sorts its own rows.
     """
     ordered = -np.sort(-lengths.reshape(count, -1, 2), axis=1)
     longest = ordered.max(axis=0)  # [rows of a process, 2], over the processes.
@@ -81,17 +79,12 @@ def fits(lengths: np.ndarray, parts: Mapping[str, Parts], count: int) -> bool:
 def cut(
     batch: Mapping[str, np.ndarray], parts: Mapping[str, Parts], process: int, count: int
 ) -> dict[str, np.ndarray]:
-    """A process's rows in parts, into which the batch fits.
-
-    Args:
-      batch: the features of `features.retrieval`.
-      parts: of each side, over all processes.
-      process: which share of the rows these are.
-      count: of the shares.
+    """Cuts the rows of one of `count` processes into parts, into which the batch fits.
 
     Returns:
-      For each side its tokens and segment ids of part K as SIDE_encoder_input_tokens.K and so on,
-      and SIDE_place [rows] int32: where the vector of each row lies among those of all parts.
+      The features of `features.retrieval`, but for each side its tokens and segment ids of part K
+      as SIDE_encoder_input_tokens.K and so on, and SIDE_place [rows] int32: where the vector of
+      each row lies among those of all parts.
     """
     result = dict(batch)
     for side in SIDES:

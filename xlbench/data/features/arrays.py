@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xlbench.data import vocabularies
-from xlbench.data.prepared import Manifest, Record
+from xlbench.data.prepared import SIDES, Manifest, Record
 from xlbench.data.tokenizers import Tokenizer, with_letters
 from xlbench.system.errors import UserError
 
@@ -22,16 +22,14 @@ class Conventions:
     Attributes:
       pad_id, eos_id, decoder_start_id: ids of padding, of the end, of the first decoder input.
       vocab_size: every id is below it.
-      answer_mark: what stands in an input before the answer that is to be asked for, see
-        `trim_passage`; empty if the vocabulary cannot spell it.
-      segment_marks: each of them begins a segment of an input that has views, see `multi_view`;
-        empty where inputs have none.
+      answer_mark: ids before the answer in an input of question generation, see `trim_passage`;
+        empty if the vocabulary cannot spell it.
+      segment_marks: ids that begin a segment of an input with views, see `multi_view`.
       language_last: whether the first id of inputs and of targets, their language, goes behind
         their end, see `vocabularies.Family`.
-      closing_id: what targets have behind their end in place of the language that goes there; None
-        leaves the language.
-      has_languages: whether batches say which language a token is of: that of an XLM's vocabulary.
-      vocabulary: sha256 of the vocabulary; '' if nobody knows it.
+      closing_id: the id behind the end of targets, in place of the language; None leaves that.
+      has_languages: whether batches have the language of each token, as an XLM's vocabulary asks.
+      vocabulary: sha256 of the vocabulary; '' if unknown.
     """
 
     pad_id: int
@@ -64,15 +62,9 @@ class Conventions:
         )
 
     @classmethod
-    def of_tokenizer(
-        cls,
-        tokenizer: Tokenizer,
-        vocab_size: int,
-        answer_mark: Sequence[int] = (),
-        segment_marks: Sequence[int] = (),
-    ) -> 'Conventions':
+    def of_tokenizer(cls, tokenizer: Tokenizer, vocab_size: int) -> 'Conventions':
         """Takes the conventions of unprepared texts from their tokenizer."""
-        marks = dict(answer_mark=answer_mark, segment_marks=segment_marks)
+        marks = dict(answer_mark=tokenizer.answer_mark(), segment_marks=tokenizer.segment_marks())
         return cls.of(marks | {'vocabulary': tokenizer.manifest() | {'size': vocab_size}})
 
     def begin(self, languages: _Ids | None, view: str) -> tuple[_Ids | int, _Ids | None]:
@@ -80,7 +72,7 @@ class Conventions:
 
         Args:
           languages: [batch] int32, Tokenizer.forced_first of each text, or None.
-          view: of the objective, see `features.VIEWS`.
+          view: of the objective, a key of `features.VIEWS`.
         """
         if (self.language_last or view == 'language_start') and languages is not None:
             return languages, None
@@ -158,8 +150,7 @@ def pair_types(ids: np.ndarray, piece_counts: Sequence[int], length: int) -> np.
     """Returns the types of the ids that `trim_pair` leaves: 1 from the second text on, 0 before it.
 
     So do arXiv:1810.04805 (section 3) and transformers' token_type_ids. A single text has type 0,
-    and so has a pair of XLM-R's vocabulary, also in a model that knows two types: such a pair is
-    the one with four ids around its texts.
+    and so has a pair of XLM-R's vocabulary, which is known by the four ids around its texts.
 
     Example: pieces [5, 2], length 8, [CLS] a b c d e [SEP] x y [SEP] -> 0 0 0 0 0 1 1 1
     """
@@ -178,10 +169,9 @@ def _kept(ids: np.ndarray, piece_counts: Sequence[int], length: int) -> tuple[in
 
 
 def tag_places(example: Record, limit: int) -> np.ndarray:
-    """Places the tags of words in a row of `limit` ids: at their last pieces.
+    """Returns [words]: the places of their last pieces, and so of their tags, in a row.
 
-    Returns:
-      [words that fit]; it is always the first words that do.
+    Words are the first ones that fit into `limit` ids.
     """
     ends = np.cumsum(example['piece_counts'], dtype=np.int64)
     before = len(example['inputs']) - int(ends[-1]) - 1  # The last id is the end.
@@ -195,17 +185,14 @@ WORD_PIECES = ('last', 'first', 'first_letter', 'mean')
 def word_features(
     example: Record, limit: int, piece: str, conventions: Conventions
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Says which pieces speak for their word, where its last one does not.
+    """Returns which pieces of a row of `limit` ids represent their words.
 
-    Args:
-      example: its words and the ids of each, as for `tag_places`.
-      limit: of the ids in a row.
-      piece: 'first', 'first_letter' (the first with a letter; the last if none has) or 'mean'.
-      conventions: of the ids.
+    `piece` is 'first', 'first_letter' (the first with a letter; the last if none has) or 'mean'.
 
     Returns:
-      [ids] int32: of a piece, 1 + the pieces of its word behind it; 0 of no word that fits.
-      [ids] float32: how much a piece counts in the state of its word; their sum is 1.
+      [ids] int32: 1 + the number of pieces of the same word behind this one; 0 if it belongs to no
+      word that fits.
+      [ids] float32: the weight of a piece in the state of its word; a word's weights sum to 1.
     """
     places, size = tag_places(example, limit), min(len(example['inputs']), limit)
     tails, weights = np.zeros(size, np.int32), np.zeros(size, np.float32)
@@ -229,27 +216,40 @@ def word_features(
 Row = Sequence[Record] | Record  # Examples of a row, or its one example.
 
 
-def one_a_row(
-    rows: Sequence[Row],
-) -> tuple[np.ndarray, list[Record]]:
-    """Returns the number of examples in each row, 0 or 1: [batch]; and the examples."""
+def in_rows(rows: Sequence[Row]) -> tuple[np.ndarray, list[Record]]:
+    """Returns the number of examples in each row, [batch], and the examples."""
     listed = [[row] if isinstance(row, Mapping) else row for row in rows]
     counts = np.array([len(row) for row in listed], np.int64)
+    return counts, [example for row in listed for example in row]
+
+
+def one_a_row(rows: Sequence[Row]) -> tuple[np.ndarray, list[Record]]:
+    """Does `in_rows` for a model that reads at most one example in a row."""
+    counts, examples = in_rows(rows)
     if counts.max(initial=0) > 1:
         raise ValueError(f'a row of {counts.max()} examples; this model reads one a row')
-    return counts, [row[0] for row in listed if row]
+    return counts, examples
 
 
 def encoder_arrays(
-    parts: Sequence[np.ndarray], counts: np.ndarray, width: int, conventions: Conventions
+    parts: Sequence[np.ndarray],
+    counts: np.ndarray,
+    width: int,
+    conventions: Conventions,
+    examples: Sequence[Record] | None = None,
 ) -> tuple[dict[str, np.ndarray], 'Placement']:
-    """Builds the encoder's arrays, and where each example stands in the batch."""
+    """Builds the encoder's arrays, and where each part stands in the batch; see Placement.
+
+    The examples are given where their language counts.
+    """
     place = Placement(parts, counts, width)
-    tokens = joined(parts, 'inputs', conventions)
+    tokens = joined(parts, conventions)
     features = {
         'encoder_input_tokens': place.fill(tokens, conventions.pad_id),
         'encoder_segment_ids': place.fill(place.segments, 0),
     }
+    if examples is not None and conventions.has_languages:
+        features['encoder_language_ids'] = place.language_ids(examples, 'inputs')
     return features, place
 
 
@@ -259,52 +259,42 @@ def decoder_arrays(
     width: int,
     conventions: Conventions,
     starts: int | Sequence[int] | None = None,
+    examples: Sequence[Record] | None = None,
 ) -> dict[str, np.ndarray]:
-    """Builds the decoder's inputs, targets and loss weights.
+    """Builds the decoder's inputs, targets and loss weights; see Placement.
 
-    Args:
-      parts, counts, width: see Placement.
-      conventions: ids of padding and of the first input.
-      starts: the first input of each example, in place of that one.
+    `starts` are the first inputs of the examples, in place of `conventions.decoder_start_id`. The
+    examples are given where their language counts.
     """
     place = Placement(parts, counts, width)
-    tokens = joined(parts, 'targets', conventions)
+    tokens = joined(parts, conventions)
     shifted = np.roll(tokens, 1)
     shifted[place.starts] = conventions.decoder_start_id if starts is None else starts
-    return {
+    features = {
         'decoder_input_tokens': place.fill(shifted, conventions.pad_id),
         'decoder_target_tokens': place.fill(tokens, conventions.pad_id),
         'decoder_loss_weights': place.fill(np.float32(1), 0, np.float32),
         'decoder_segment_ids': place.fill(place.segments, 0),
         'decoder_positions': place.fill(place.positions, 0),
     }
+    if examples is not None and conventions.has_languages:
+        features['decoder_language_ids'] = place.language_ids(examples, 'targets')
+    return features
 
 
-def joined(parts: Sequence[np.ndarray], name: str, conventions: Conventions) -> np.ndarray:
+def joined(parts: Sequence[np.ndarray], conventions: Conventions) -> np.ndarray:
     """Joins all ids of a batch; UserError if the model cannot know one of them."""
     tokens = np.concatenate(parts) if parts else np.zeros(0, np.int32)
     if tokens.size and (tokens.max() >= conventions.vocab_size or tokens.min() < 0):
         raise UserError(
-            f'{name} hold id {tokens.max()}, beyond a vocabulary of {conventions.vocab_size}; '
+            f'a batch holds id {tokens.max()}, beyond a vocabulary of {conventions.vocab_size}; '
             'prepare the data again with --force'
         )
     return tokens
 
 
-def language_ids(place: 'Placement', examples: Sequence[Record], side: int) -> np.ndarray:
-    """Returns each token's language, [batch, width] int32: 1 + its row in a table, or 0.
-
-    Args:
-      place: of one side's tokens.
-      examples: of the batch; their `languages`, if they have any, are those of both sides.
-      side: 0 for inputs, 1 for targets.
-    """
-    known = [int(e['languages'][side]) if 'languages' in e else 0 for e in examples]
-    return place.fill(np.repeat(np.array(known, np.int32), place.sizes), 0)
-
-
 class Placement:
-    """The places of the tokens of a batch: worked out once, used for every array of the batch.
+    """The places of the tokens of one side of a batch, for all of its arrays.
 
     Args:
       parts: ids of all examples, row after row.
@@ -337,3 +327,12 @@ class Placement:
         array = np.full(self._shape[0] * self._shape[1], empty, dtype)
         array[self._target] = values
         return array.reshape(self._shape)
+
+    def language_ids(self, examples: Sequence[Record], side: str) -> np.ndarray:
+        """Returns each token's language, [batch, width] int32: 1 + its row in a table, or 0.
+
+        An example's `languages`, if it has any, are those of its inputs and of its targets.
+        """
+        at = SIDES.index(side)
+        known = [int(e['languages'][at]) if 'languages' in e else 0 for e in examples]
+        return self.fill(np.repeat(np.array(known, np.int32), self.sizes), 0)

@@ -1,4 +1,9 @@
-"""The arrays of a batch that a model reads: one function for each kind of task."""
+"""The arrays of a batch that a model reads: one function for each kind of task.
+
+Each takes the rows of a batch, and a layout. A row is a list of examples, a single example, or an
+empty list, which is padding. Encoder-decoders and language models read several examples in a row,
+all others one.
+"""
 
 import dataclasses
 import functools
@@ -10,12 +15,11 @@ import numpy as np
 from xlbench.data.features.arrays import (
     WORD_PIECES,
     Conventions,
-    Placement,
     Row,
     decoder_arrays,
     encoder_arrays,
+    in_rows,
     joined,
-    language_ids,
     one_a_row,
     pair_types,
     tag_places,
@@ -29,17 +33,11 @@ from xlbench.data.features.arrays import (
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """Widths of a batch's arrays, and the meaning of their ids.
+    """Widths of a batch's arrays, and the meaning of their ids."""
 
-    Attributes:
-      lengths: widths of the arrays, `inputs`, and `targets` where targets are texts.
-      conventions: ids of padding, of the end, of the start and of marks.
-      limits: what each example is trimmed to; default `lengths`.
-    """
-
-    lengths: Mapping[str, int]
+    lengths: Mapping[str, int]  # Widths: `inputs`, and `targets` where targets are texts.
     conventions: Conventions
-    limits: Mapping[str, int] | None = None
+    limits: Mapping[str, int] | None = None  # Of each example; None: as `lengths`.
 
     def limit(self, name: str) -> int:
         """Returns the most tokens of an example's `inputs` or `targets`."""
@@ -47,11 +45,7 @@ class Layout:
 
 
 def generation(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
-    """Returns the features of an encoder-decoder for one batch.
-
-    Args:
-      rows: each a list of examples, one example, or an empty list, which is a padding row.
-      layout: of the arrays; `trim_passage` says how inputs are trimmed.
+    """Returns the features of an encoder-decoder; inputs are trimmed by `trim_passage`.
 
     Returns:
       encoder_input_tokens, encoder_segment_ids, encoder_positions: [batch, inputs] int32.
@@ -59,7 +53,7 @@ def generation(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
       decoder_segment_ids, decoder_positions: [batch, targets] int32.
       decoder_loss_weights: [batch, targets] float32, 1 on targets (eos included), 0 on padding.
       encoder_language_ids [batch, inputs], decoder_language_ids [batch, targets] int32, of an XLM's
-      vocabulary: see `language_ids`.
+      vocabulary: see `Placement.language_ids`.
       Segment ids are 1, 2, ... within a row and 0 on padding. Where the language is last, the first
       id of inputs and of targets goes behind their end, and is the first decoder input; with a
       closing id, targets have that behind their end.
@@ -77,9 +71,6 @@ def language_start(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]
 
     So krystalan/ClidSum trains and decodes mBART-50 (run_XMediaSum40k.py).
 
-    Args:
-      rows, layout: see `generation`.
-
     Example: targets [8, 5, 1] -> decoder_input_tokens 8 5, decoder_target_tokens 5 1
     """
     return _both_sides(rows, layout, from_language=True)
@@ -91,16 +82,13 @@ def language_model(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]
     The last token of an example's inputs, which in most tasks is the end of a text, is the first
     decoder input; without inputs that is `conventions.decoder_start_id`.
 
-    Args:
-      rows, layout: see `generation`.
-
     Returns:
-      What `generation` gives, of inputs without their last token, and
+      The features of `generation`, of inputs without their last token, and
       prompt_target_tokens: [batch, inputs] int32, what follows each token of the inputs.
       prompt_loss_weights: [batch, inputs] float32, 1 on inputs, 0 on padding.
 
     Example: one row, inputs [5, 6, 1], targets [8, 1] ->
-      encoder_input_tokens   5 6 0     decoder_input_tokens   1 8
+      encoder_input_tokens  5 6 0     decoder_input_tokens   1 8
       prompt_target_tokens  6 1 0     decoder_target_tokens  8 1
       prompt_loss_weights   1 1 0     decoder_loss_weights   1 1
     """
@@ -112,9 +100,7 @@ def _both_sides(
 ) -> dict[str, np.ndarray]:
     """Makes the features of `generation`, of `language_model` (continued) or `language_start`."""
     lengths, conventions = layout.lengths, layout.conventions
-    listed = [[row] if isinstance(row, Mapping) else row for row in rows]
-    counts = np.array([len(row) for row in listed], np.int64)
-    examples = [example for row in listed for example in row]
+    counts, examples = in_rows(rows)
     eos_id, mark = conventions.eos_id, conventions.answer_mark
     most = layout.limit('inputs')
     parts = [trim_passage(example['inputs'], most, eos_id, mark) for example in examples]
@@ -125,10 +111,10 @@ def _both_sides(
     if continued:
         starts = [int(part[-1]) if len(part) else starts for part in parts]
         parts = [part[:-1] for part in parts]
-    encoder, place = encoder_arrays(parts, counts, lengths['inputs'], conventions)
+    encoder, place = encoder_arrays(parts, counts, lengths['inputs'], conventions, examples)
     more = {'encoder_positions': place.fill(place.positions, 0)}
     if continued:
-        tokens = joined(following, 'inputs', conventions)
+        tokens = joined(following, conventions)
         more['prompt_target_tokens'] = place.fill(tokens, conventions.pad_id)
         more['prompt_loss_weights'] = place.fill(np.float32(1), 0, np.float32)
     most = layout.limit('targets')
@@ -142,21 +128,15 @@ def _both_sides(
     elif from_language:
         starts = [int(part[0]) for part in targets]
         targets = [part[min(1, len(part) - 1) :] for part in targets]  # Not of an end alone.
-    decoder = decoder_arrays(targets, counts, lengths['targets'], conventions, starts)
-    if conventions.has_languages:
-        written = Placement(targets, counts, lengths['targets'])
-        more['encoder_language_ids'] = language_ids(place, examples, 0)
-        more['decoder_language_ids'] = language_ids(written, examples, 1)
-    return encoder | more | decoder
+    width = lengths['targets']
+    return encoder | more | decoder_arrays(targets, counts, width, conventions, starts, examples)
 
 
 def multi_view(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
-    """Returns the features of an encoder-decoder that reads two views of a text, for one batch.
+    """Returns the features of an encoder-decoder that reads two views of a text (arXiv:2010.01672).
 
-    Args:
-      rows: each an example, a list of one, or an empty list, which is a padding row. Its `inputs`
-        are both views one behind the other, each with its end; one view is possible, too.
-      layout: of the arrays; a view is trimmed to half of the limit of `inputs`.
+    `inputs` are both views one behind the other, each with its end, or a single one. A view is
+    trimmed to half of the limit of `inputs`.
 
     Returns:
       The features of `generation`, with segment 1 for the first view and 2 for the second, whose
@@ -184,11 +164,7 @@ def multi_view(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
 
 
 def retrieval(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
-    """Returns the features of a dual encoder for one batch: messages left, their replies right.
-
-    Args:
-      rows: each an example, a list of one, or an empty list, which is a padding row.
-      layout: of the arrays; `inputs` are messages, and `targets` replies.
+    """Returns the features of a dual encoder: messages (`inputs`) left, replies (`targets`) right.
 
     Returns:
       left_encoder_input_tokens, left_encoder_segment_ids: [batch, inputs] int32, and
@@ -204,30 +180,24 @@ def retrieval(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
     for name, side in (('inputs', 'left'), ('targets', 'right')):
         most = layout.limit(name)
         parts = [trim(example[name], most, conventions.eos_id) for example in examples]
-        place = Placement(parts, counts, layout.lengths[name])
-        tokens = joined(parts, name, conventions)
-        features[f'{side}_encoder_input_tokens'] = place.fill(tokens, conventions.pad_id)
-        features[f'{side}_encoder_segment_ids'] = place.fill(place.segments, 0)
+        arrays, _ = encoder_arrays(parts, counts, layout.lengths[name], conventions)
+        features |= {f'{side}_{feature}': array for feature, array in arrays.items()}
     keys = np.full(len(counts), -1, np.int32)
     keys[counts > 0] = [zlib.crc32(reply.astype('<i4').tobytes()) & 0x7FFFFFFF for reply in parts]
     return features | {'reply_key': keys, 'row_weights': counts.astype(np.float32)}
 
 
 def classification(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
-    """Returns the features of a classifier of texts, or pairs of texts, for one batch.
+    """Returns the features of a classifier of texts, or pairs of texts.
 
-    Of a pair that is too long, the longer text is cut (`trim_pair`).
-
-    Args:
-      rows: each an example, a list of one, or an empty list, which is a padding row. `targets` is
-        one label, and `piece_counts` are the ids of each text, without special ones.
-      layout: of the arrays; the limit is that of a pair.
+    `targets` is one label, and `piece_counts` are the ids of each text, without special ones. The
+    longer text of a pair that is too long is cut (`trim_pair`).
 
     Returns:
       encoder_input_tokens, encoder_segment_ids: [batch, inputs] int32; segment ids are 1 on tokens
       and 0 on padding.
       encoder_type_ids: [batch, inputs] int32, see `pair_types`; 0 on padding.
-      encoder_language_ids: [batch, inputs] int32, of an XLM's vocabulary; see `language_ids`.
+      encoder_language_ids: [batch, inputs] int32, of an XLM's vocabulary; see `generation`.
       labels: [batch] int32, 0 for padding rows.
       row_weights: [batch] float32, 1 for examples and 0 for padding rows.
     """
@@ -240,9 +210,7 @@ def classification(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]
     types = [pair_types(example['inputs'], example['piece_counts'], limit) for example in examples]
     labels = np.zeros(len(counts), np.int32)
     labels[counts > 0] = [example['targets'][0] for example in examples]
-    features, place = encoder_arrays(parts, counts, lengths['inputs'], conventions)
-    if conventions.has_languages:
-        features['encoder_language_ids'] = language_ids(place, examples, 0)
+    features, place = encoder_arrays(parts, counts, lengths['inputs'], conventions, examples)
     return features | {
         'encoder_type_ids': place.fill(np.concatenate(types) if types else 0, 0),
         'labels': labels,
@@ -253,13 +221,10 @@ def classification(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]
 def tagging(
     rows: Sequence[Row], layout: Layout, piece: str = 'last'
 ) -> dict[str, np.ndarray]:
-    """Returns the features of a tagger for one batch: each word's tag stands at its last piece.
+    """Returns the features of a tagger: each word's tag stands at its last piece.
 
-    Args:
-      rows: each an example, a list of one, or an empty list, which is a padding row. `targets` are
-        the tags of the words, and `piece_counts` the ids of each.
-      layout: of the arrays; a word that loses its last piece to a limit has no label.
-      piece: whose state a word is tagged by; see `word_features`.
+    `targets` are the tags of the words, and `piece_counts` the ids of each. A word that loses its
+    last piece to a limit has no label. It is tagged by the state of `piece`, see `word_features`.
 
     Returns:
       encoder_input_tokens, encoder_segment_ids: [batch, inputs] int32; segment ids are 1 on tokens
@@ -280,9 +245,7 @@ def tagging(
         places = tag_places(example, limit)
         tags[places] = example['targets'][: len(places)]
         weight[places] = 1
-    features, place = encoder_arrays(parts, counts, lengths['inputs'], conventions)
-    if conventions.has_languages:
-        features['encoder_language_ids'] = language_ids(place, examples, 0)
+    features, place = encoder_arrays(parts, counts, lengths['inputs'], conventions, examples)
     labels, weights = (np.concatenate(x) if x else 0 for x in (labels, weights))
     if piece != 'last':
         each = [word_features(example, limit, piece, conventions) for example in examples]
@@ -300,7 +263,7 @@ class View:
     """Batch format of a kind of task, and its options.
 
     Attributes:
-      make: from rows of examples to the arrays of a batch: generation, retrieval, ... above.
+      make: makes the arrays of a batch from its rows: one of the functions above.
       sides: of which the arrays of tokens are, whose length a mesh may cut.
       packs: whether a row may hold several examples.
       labels: what a label is of, 'text' or 'word'; '' where targets are texts.
@@ -316,7 +279,7 @@ class View:
     prepared: str = ''
 
     def __call__(self, rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
-        """Returns the arrays of a batch; see `generation`."""
+        """Makes the arrays of a batch."""
         return self.make(rows, layout)
 
 

@@ -41,11 +41,6 @@ VOCABULARY_FILES = tuple(
 class HuggingFaceTokenizer(Tokenizer):
     """The vocabulary files of a model, run by the `tokenizers` library.
 
-    Args:
-      files: the folder they are in.
-      name: what to call it.
-      family: key of `vocabularies.FAMILIES`; its files or a tokenizer.json are there.
-
     Attributes:
       has_bytes: whether it has pieces that are bytes.
     """
@@ -95,12 +90,9 @@ class HuggingFaceTokenizer(Tokenizer):
         to_id: Callable[[str], int | None],
         names: Mapping[str, str],
     ) -> None:
-        """Sets the special ids, the languages' and how a model learns the target language.
+        """Sets the special ids, the languages' ids and how a model learns the target language.
 
-        Args:
-          files: they say which tokens are special.
-          to_id: token -> its id, or None.
-          names: ISO code -> language token.
+        `names` has the token of each language by its ISO code.
         """
         roles = {
             'pad': (('pad_token',), ('<pad>', '[PAD]', '<|endoftext|>')),
@@ -150,7 +142,7 @@ class HuggingFaceTokenizer(Tokenizer):
         return [self._tokenizer.id_to_token(i) or '' for i in range(self.num_pieces)]
 
     def with_ends(self) -> str:
-        """Returns a tokenizer.json that puts around a text what `encode_inputs` puts around it."""
+        """Returns a tokenizer.json that adds the same special tokens as `encode_inputs`."""
         from tokenizers import processors
 
         copy = tokenizers.Tokenizer.from_str(self._tokenizer.to_str())
@@ -176,7 +168,7 @@ _MARIAN_CODES = {'zh': ('cmn_Hans', 'cmn'), 'no': ('nob',), 'fa': ('pes',), 'ms'
 
 
 class _ListedTokenizer(HuggingFaceTokenizer):
-    """A vocabulary whose pieces are those of its vocab.json; what cuts texts into them is ours."""
+    """A vocabulary whose vocab.json lists the pieces, for a way of cutting texts of its own."""
 
     has_bytes = False
 
@@ -212,11 +204,8 @@ class MarianTokenizer(_ListedTokenizer):
     """Marian's two SentencePiece models, one for each side, over one list of pieces.
 
     Ids equal those of transformers' tokeniser, which is in Python and takes three times as long.
-    Text that begins with `>>xxx<<` gives that token, or the unknown one.
-
-    Args:
-      files: the folder with source.spm, target.spm and vocab.json.
-      name: what to call it.
+    Text that begins with `>>xxx<<` gives that token, or the unknown one. The folder has source.spm,
+    target.spm and vocab.json.
     """
 
     uses_cores = True
@@ -307,12 +296,7 @@ _WMT21_LANGUAGES = ('en', 'ha', 'is', 'ja', 'cs', 'ru', 'zh', 'de')
 
 
 class M2mTokenizer(MarianTokenizer):
-    """M2M-100's SentencePiece model over the pieces of its vocab.json, which languages follow.
-
-    Args:
-      files: the folder with sentencepiece.bpe.model and vocab.json.
-      name: what to call it.
-    """
+    """M2M-100's sentencepiece.bpe.model over the pieces of its vocab.json; languages follow."""
 
     family = 'm2m_100'
     _language = '__[a-z]+__'
@@ -335,12 +319,8 @@ class M2mTokenizer(MarianTokenizer):
 class XlmTokenizer(_ListedTokenizer):
     """XLM's vocab.json and merges.txt, over the words of Moses, run by transformers.
 
-    It is not told a language, and takes Moses's rules of English for all texts. Unless
-    tokenizer_config.json says otherwise, letters are small and lose their accents.
-
-    Args:
-      files: the folder with vocab.json and merges.txt.
-      name: what to call it.
+    Texts of all languages are cut by Moses's rules of English. Unless tokenizer_config.json says
+    otherwise, letters become small and lose their accents.
     """
 
     family = 'xlm'

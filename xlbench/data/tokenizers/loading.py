@@ -93,11 +93,9 @@ def _from_hub(spec: str) -> str:
 
 
 def load(spec: str, root: str) -> Tokenizer:
-    """Returns the vocabulary that `spec` names.
+    """Returns the vocabulary that `spec` names; the sample's are in the data root.
 
-    Args:
-      spec: see the top of this file.
-      root: the data root, where `sample` looks.
+    xlbench/data/tokenizers/__init__.py lists the names.
     """
     base, words = split_spec(spec)
     path = _find(base, root)
@@ -128,11 +126,7 @@ def _find(spec: str, root: str) -> str:
 
 
 def check_name(spec: str) -> None:
-    """Raises UserError for what is not a vocabulary, as far as that is known without the hub.
-
-    Args:
-      spec: see the top of this file.
-    """
+    """Raises UserError for what is not a vocabulary, as far as that is known without the hub."""
     if not isinstance(spec, str) or not spec:
         raise errors.UserError('no vocabulary is named; give sample, a path, or a name like mt5')
     spec, _ = split_spec(spec)
@@ -152,11 +146,9 @@ def check_name(spec: str) -> None:
 
 
 def copy_files(spec: str, root: str, workdir: str | os.PathLike) -> None:
-    """Copies the files that a vocabulary is made of into WORKDIR/vocabulary, if it has none yet.
+    """Copies the files of a vocabulary into WORKDIR/vocabulary, if it has none yet.
 
-    Args:
-      spec, root: as `load` takes them.
-      workdir: of a run, which needs nothing else to read and write texts, wherever it is moved.
+    The run needs nothing else to read and write texts, wherever its workdir is moved.
     """
     target = pathlib.Path(workdir) / COPY
     if spec == BYTES or target.is_dir() or (pathlib.Path(workdir) / CONVERTED).is_dir():
@@ -182,9 +174,7 @@ def copy_files(spec: str, root: str, workdir: str | os.PathLike) -> None:
 def path_of_workdir(workdir: str | os.PathLike, about: Mapping[str, Json]) -> str:
     """Returns the vocabulary file or folder of a run: the copy in its workdir, else the original.
 
-    Args:
-      workdir: of a run, or of xlbench.convert.
-      about: the content of its config.json.
+    `about` is the content of its config.json.
 
     Raises:
       UserError: there is no copy, as in workdirs of earlier versions, and the original is not where
@@ -209,7 +199,7 @@ def of_workdir(workdir: str | os.PathLike, about: Mapping[str, Json]) -> Tokeniz
     """Returns the vocabulary that a run was trained with; see `path_of_workdir`.
 
     Raises:
-      UserError: it is not there, or it is another one now.
+      UserError: it is missing, or it is another one now.
     """
     path, name = path_of_workdir(workdir, about), about['config']['data']['vocabulary']
     tokenizer = _load(path, name, _stamp(path), split_spec(name)[1])
@@ -241,7 +231,7 @@ def _stamp(path: str) -> tuple[int, ...]:
 
 @functools.lru_cache(maxsize=8)
 def _load(path: str, name: str, stamp: tuple[int, ...], words: tuple[str, ...] = ()) -> Tokenizer:
-    """Loads a file once per process; `stamp` tells it from what was at its path before."""
+    """Loads a file once per process; `stamp` tells its versions apart."""
     del stamp
     tokenizer = _read(path, name, words)
     _LOADED[tokenizer.sha256] = tokenizer
@@ -250,13 +240,9 @@ def _load(path: str, name: str, stamp: tuple[int, ...], words: tuple[str, ...] =
 
 @functools.lru_cache(maxsize=8)
 def with_letters(sha256: str) -> np.ndarray:
-    """Says of each id of a vocabulary whether its text has a letter.
+    """Returns [num_pieces] bool: whether the text of an id has a letter.
 
-    Args:
-      sha256: of a vocabulary that this process has loaded.
-
-    Returns:
-      [num_pieces] bool. A byte that is only a part of a letter has none.
+    This process has loaded the vocabulary. A byte that is only a part of a letter has none.
     """
     tokenizer = _LOADED[sha256]
     texts = tokenizer._decode_clean([[i] for i in range(tokenizer.num_pieces)])
@@ -327,6 +313,6 @@ def write_words(folder: str | os.PathLike, words: Mapping[str, int], special: bo
 
 
 def token(word: str, special: bool = False) -> vocabularies.Token:
-    """Returns a word as the files have it; what is special is found before texts are normalised."""
+    """Returns a word as the files have it; a special one is found before texts are normalised."""
     flags = dict.fromkeys(('lstrip', 'rstrip', 'single_word'), False)
     return vocabularies.Token(word, **flags, normalized=not special, special=special)

@@ -58,7 +58,7 @@ _T5_SENTINELS = 100  # arXiv:1910.10683, section 3.1.4: one a masked span.
 
 
 def load(files: Files, family: str) -> tuple[tokenizers.Tokenizer, bytes]:
-    """Makes the object of a folder, with added tokens; returns it and its bytes."""
+    """Makes the object of a folder, with added tokens; returns it and the bytes that define it."""
     chosen = FAMILIES[family]
     if files.has(files.file):
         data = untrusted.read_bytes(files.path(files.file))
@@ -108,13 +108,7 @@ def no_panic(path: str) -> Iterator[None]:
 def _from_vocabulary(
     files: Files, family: str, contents: Mapping[str, bytes]
 ) -> tokenizers.Tokenizer:
-    """Makes the object of the family's class of transformers, with the folder's tokens.
-
-    Args:
-      files: the settings of the folder.
-      family: key of FAMILIES.
-      contents: name of a vocabulary file -> its bytes.
-    """
+    """Makes the object of the family's class of transformers, with the folder's tokens."""
     settings = _checked_settings(files, family, contents)
     kind = FAMILIES[family].tokenizer_class
     made = of_transformers(kind, files, contents, settings).backend_tokenizer
@@ -133,13 +127,13 @@ def _from_vocabulary(
 def of_transformers(
     kind: str, files: Files, contents: Mapping[str, bytes], settings: Mapping[str, Setting]
 ) -> 'PreTrainedTokenizerBase':
-    """Returns the tokeniser of transformers, with the tokens that its class adds.
+    """Returns a tokeniser of transformers, of the class `kind`, with the tokens that this adds.
 
     Args:
       kind: the class.
-      files: of the folder, for messages.
+      files: the folder, for messages.
       contents: name of a vocabulary file -> its bytes, which were checked.
-      settings: its tokenizer_config.json.
+      settings: the content of tokenizer_config.json.
     """
     with tempfile.TemporaryDirectory() as folder:
         pathlib.Path(folder, TOKENIZER_CONFIG).write_text(json.dumps(settings))
@@ -247,13 +241,9 @@ def _add_tokens(
     family: str,
     own: list[tokenizers.AddedToken],
 ) -> None:
-    """Adds, in transformers' order: what has an id of its own, special tokens, further ones.
+    """Adds, in transformers' order: tokens with an id of their own, special and further ones.
 
-    Args:
-      tokenizer: changed in place.
-      files: they say which.
-      family: its special tokens are the default.
-      own: tokens of the vocabulary file, unless the configuration lists further ones.
+    The further ones are `own`, those of the vocabulary file, unless the folder's settings list any.
     """
     listed = files.tokenizer.listed()
     # transformers' class without a model of its own has the tokens that the files name, no more.

@@ -16,12 +16,8 @@ from xlbench.system import errors, untrusted
 class SentencePieceTokenizer(Tokenizer):
     """A SentencePiece model with T5's conventions, by SentencePiece itself.
 
-    Special tokens in a text are text to it, and bytes spell what it does not know.
-
-    Args:
-      path: the model file.
-      name: what to call it.
-      config: the content of config.json beside it, if there is one.
+    Special tokens in a text are text to it, and bytes spell what it does not know. A config.json
+    beside the file may give the first decoder input and the rows of the embedding.
     """
 
     family = 't5'
@@ -73,13 +69,9 @@ class PairTokenizer(SentencePieceTokenizer):
 
 
 def with_symbols(model: bytes, symbols: Sequence[str]) -> bytes:
-    """Returns a SentencePiece model with further words that are one piece each, behind all others.
+    """Adds words such as '<mask>' to the content of a `.model` file, one piece each, at its end.
 
-    No other text has other ids than before.
-
-    Args:
-      model: the content of a `.model` file.
-      symbols: words such as '<mask>'.
+    The ids of all other text stay as they are.
     """
     proto = sentencepiece_models.parse('the SentencePiece model', model)
     for symbol in symbols:

@@ -10,7 +10,7 @@ import numpy as np
 
 from xlbench.benchmarks import languages
 from xlbench.data import segments, vocabularies
-from xlbench.system import errors
+from xlbench.system import errors, machine
 
 # In an input of question generation, between the passage and the answer that is to be asked for.
 ANSWER_SEPARATOR = ' <answer> '
@@ -30,13 +30,8 @@ _threads: list[int] = []
 
 
 def num_threads() -> int:
-    """Threads for a batch: the cores this process may use, or what `limit_threads` said."""
-    if _threads:
-        return _threads[-1]
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # Not on macOS.
-        return os.cpu_count() or 1
+    """Returns the threads for a batch: the cores of this process, or what `limit_threads` set."""
+    return _threads[-1] if _threads else machine.cores()
 
 
 def limit_threads(limit: int) -> None:
@@ -89,9 +84,7 @@ class Tokenizer(abc.ABC):
     def encode_batch(self, texts: Sequence[str], target: bool = False) -> list[np.ndarray]:
         """Encodes texts as ids, each [length] int32, without prefix and end.
 
-        Args:
-          texts: any Unicode text.
-          target: whether they are targets, which Marian spells with a model of their own.
+        Marian spells targets with a model of their own.
         """
 
     @abc.abstractmethod
@@ -123,7 +116,7 @@ class Tokenizer(abc.ABC):
 
     @property
     def source_words(self) -> tuple[str, ...]:
-        """Pieces before the ids of inputs, see vocabularies.Family."""
+        """Returns the names of what stands before the ids of inputs, see vocabularies.Family."""
         return vocabularies.FAMILIES[self.family].source
 
     def languages(self) -> tuple[str, ...]:
@@ -149,9 +142,8 @@ class Tokenizer(abc.ABC):
         becomes. With "language_tags": "sides" in its tokenizer_config.json each side has its own
         language there, as in mBART-50.
 
-        Args:
-          source_lang: ISO code; None where there is not one language.
-          target_lang: likewise; without it BERT gets no language token.
+        The languages are ISO codes, or None where a side has several or none; without a target
+        language BERT gets no language token.
         """
         langs = {'source_lang': source_lang, 'target_lang': target_lang}
         target = vocabularies.FAMILIES[self.family].target
@@ -160,8 +152,7 @@ class Tokenizer(abc.ABC):
     def encode_inputs(self, texts: Sequence[str]) -> list[np.ndarray]:
         """Encodes texts as an encoder reads them without languages, each [length] int32.
 
-        What preparation writes for both sides of a retrieval task. Example, BERT: 'Ja' ->
-        [CLS] Ja [SEP]
+        Both sides of a retrieval task are prepared so. Example, BERT: 'Ja' -> [CLS] Ja [SEP]
         """
         before, _ = self.prefix_ids(None, None)
         return [
@@ -211,8 +202,7 @@ class Tokenizer(abc.ABC):
     def segment_marks(self) -> list[int]:
         """Returns the ids of the mark before a segment, with a space before it and without.
 
-        Returns:
-          None of them where the vocabulary cannot spell it.
+        There are none where the vocabulary cannot spell it.
         """
         spelled = (self.encode(mark).tolist()[-1:] for mark in (segments.MARK, segments.MARK[1:]))
         return sorted({i for ids in spelled for i in ids} - {self.unk_id})
@@ -223,7 +213,7 @@ class Tokenizer(abc.ABC):
         return [] if set(ids) <= {self.unk_id} else ids
 
     def join_texts(self, pieces: Sequence[np.ndarray]) -> np.ndarray:
-        """Returns the ids of one or two texts -> those that a classifier reads, [length] int32.
+        """Joins the ids of one or two texts for a classifier: [length] int32.
 
         Example, BERT: 'Es regnet.', 'Es ist nass.' ->
           [CLS] Es regnet . [SEP] Es ist nass . [SEP]
@@ -336,7 +326,7 @@ def digest(
     data: bytes,
     added: Sequence[str | tuple[int, str]],
 ) -> str:
-    """Hashes what defines ids: the files' bytes, settings, special and language tokens."""
+    """Hashes all that defines ids: the files' bytes, settings, special and language tokens."""
     settings = {key: files.setting(key) for key in _SETTINGS}
     ids = (tokenizer.pad_id, tokenizer.eos_id, tokenizer.bos_id, tokenizer.decoder_start_id)
     rest = [tokenizer.family, settings, added, ids, dict(tokenizer._language_ids)]
@@ -344,7 +334,7 @@ def digest(
 
 
 def model_vocab_size(config: vocabularies.Settings, num_pieces: int) -> int:
-    """Returns the rows of a model's embedding: by its config.json, else as such models have."""
+    """Returns the rows of a model's embedding: of its config.json, else those of public models."""
     size = config.rows()
     if size and size >= num_pieces:
         return size

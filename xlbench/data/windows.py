@@ -1,4 +1,4 @@
-"""The examples of several tasks under one numbering, and the plans of windows of them."""
+"""Windows of a run: the examples of several tasks under one numbering, and their plans."""
 
 import concurrent.futures
 import dataclasses
@@ -11,26 +11,26 @@ import numpy as np
 from xlbench.data import packing
 from xlbench.data.orders import Order, permutation
 from xlbench.data.packing import Shape
-from xlbench.data.prepared import Prepared, Record
+from xlbench.data.prepared import SIDES, Prepared, Record
 
 WINDOW_BATCHES = 64  # One half-filled batch among this many: below 1 % of padding.
 _SMALLEST_WINDOW_BATCHES = 16
 SAMPLE = 4096  # Examples that the shapes are chosen from.
-SIDES = ('inputs', 'targets')
 _CHUNK = 2**20  # Lengths that are in memory at once.
 
 
 class Examples:
     """The examples of several tasks under one numbering: task after task.
 
-    Their lengths stay in the files. They are read through once here, in parts, so that memory does
-    not grow with the data.
+    Their lengths stay in the files and are read once here, in parts, so that memory does not grow
+    with the data.
 
     Attributes:
+      prepared: the tasks.
       offsets: [tasks + 1], the number of each task's first example, and the total.
-      largest: of the trimmed lengths.
+      largest: the largest of the trimmed lengths, by side.
       trimmed: how many examples are longer than the limits, by side.
-      checksum: of the trimmed lengths of all examples.
+      checksum: CRC-32 of the trimmed lengths of all examples.
     """
 
     def __init__(self, prepared: Sequence[Prepared], limits: Shape):
@@ -53,7 +53,7 @@ class Examples:
         return int(self.offsets[-1])
 
     def lengths(self, numbers: np.ndarray) -> np.ndarray:
-        """[n, 2] int32: tokens of inputs and targets of examples [n], trimmed to the limits."""
+        """Returns [n, 2] int32: the lengths of examples [n], trimmed to the limits."""
         tasks = self._tasks_of(numbers)
         lengths = np.empty((len(numbers), 2), np.int32)
         for task in np.unique(tasks).tolist():
@@ -85,7 +85,7 @@ class Examples:
         return np.searchsorted(self.offsets, numbers, side='right') - 1
 
     def sample(self, rates: Sequence[float]) -> np.ndarray:
-        """[about SAMPLE, 2]: lengths of evenly spaced examples, as many of a task as its rate."""
+        """Returns [about SAMPLE, 2]: lengths of evenly spaced examples, by the rates of tasks."""
         counts = [max(1, round(rate * SAMPLE)) for rate in rates]
         return np.concatenate([self.sample_of(task, count) for task, count in enumerate(counts)])
 
@@ -97,15 +97,10 @@ class Examples:
 
 @dataclasses.dataclass(frozen=True)
 class Window:
-    """One planned window.
+    """One planned window."""
 
-    Attributes:
-      examples: [window], example numbers in stream order.
-      batches: whose rows list places in `examples`.
-    """
-
-    examples: np.ndarray
-    batches: list[packing.PlannedBatch]
+    examples: np.ndarray  # [window], example numbers in stream order.
+    batches: list[packing.PlannedBatch]  # Their rows list places in `examples`.
 
 
 # (lengths [window, 2], tasks [window] from 1, layout, permutation) -> the batches of a window.
@@ -115,15 +110,7 @@ Plan = Callable[
 
 
 class Planner:
-    """Plans windows, the next one while the current one is being read; safe between threads.
-
-    Args:
-      windows: which examples are planned together.
-      examples: that are numbered.
-      layout: the shapes of batches.
-      seed: of the order.
-      plan: makes the batches of a window.
-    """
+    """Plans windows, the next one while the current one is being read; safe between threads."""
 
     def __init__(
         self, windows: Order, examples: Examples, layout: packing.Layout, *, seed: int, plan: Plan
@@ -138,7 +125,7 @@ class Planner:
         self._future = functools.lru_cache(maxsize=3)(submit)
 
     def __call__(self, window: int, *, then_next: bool = False) -> Window:
-        """The plan of a window; `then_next` has the next one planned, too."""
+        """Returns the plan of a window; with `then_next` the next one is planned, too."""
         future = self._future(window)
         if then_next:
             self._future(window + 1)
@@ -166,18 +153,15 @@ def window_size(
     examples: int,
     groups: int = 1,
 ) -> int:
-    """Returns examples of a window: given, or WINDOW_BATCHES batches' worth of each of the groups.
+    """Returns the examples of a window: as given, or enough for WINDOW_BATCHES of each group.
 
-    Groups do not share batches, so that each has a last one that may be half filled.
-
-    A small data set gets a smaller one, down to a quarter of that: a window that holds many passes
-    would let an example come again long before others have come once.
+    Groups do not share batches, so that each has a last one that may be half filled. Small data has
+    a smaller window, down to a quarter of that: in one that holds many passes an example could come
+    again long before others have come once.
     """
     if window is not None:
         return window
-    rows = (
-        packing.pack(sample, layout.packed) if layout.packed else [[i] for i in range(len(sample))]
-    )
+    rows = packing.to_rows(sample, layout)
     shapes = packing.smallest(packing.row_lengths(sample, rows), layout.shapes)
     batches = (1 / np.array(layout.rows))[shapes].sum()
     per_batch = len(sample) / batches
@@ -189,17 +173,15 @@ def window_size(
 
 
 def task_window_sizes(window: int | None, examples: Examples, layout: packing.Layout) -> list[int]:
-    """Returns how many examples of each task fill about equally many rows.
+    """Returns how many examples of each task a window has, which fill about equally many rows.
 
-    Args:
-      window: examples of all tasks together, if the config says how many; otherwise a window has
-        WINDOW_BATCHES batches, and less for small data.
-      examples: of the tasks.
-      layout: of batches.
+    `window` is the number of all tasks together, if the config gives it; otherwise a window has
+    WINDOW_BATCHES batches, or fewer for small data.
     """
     tasks = examples.prepared
     share = layout.rows[-1] // len(tasks)
-    a_row = np.array([_examples_a_row(examples, task, layout) for task in range(len(tasks))])
+    samples = [examples.sample_of(task, SAMPLE) for task in range(len(tasks))]
+    a_row = SAMPLE / np.array([len(packing.to_rows(sample, layout)) for sample in samples])
     if window is not None:
         batches = window / (share * a_row.sum())
     else:
@@ -208,10 +190,3 @@ def task_window_sizes(window: int | None, examples: Examples, layout: packing.La
     rows = share * max(1, round(batches))
     # Rounded down, so that packing seldom needs a row more than there are.
     return [max(1, int(rows * n)) for n in a_row]
-
-
-def _examples_a_row(examples: Examples, task: int, layout: packing.Layout) -> float:
-    if not layout.packed:
-        return 1.0
-    sample = examples.sample_of(task, SAMPLE)
-    return len(sample) / len(packing.pack(sample, layout.packed))
