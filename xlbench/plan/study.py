@@ -1,4 +1,4 @@
-"""What the programs of a config cost: memory, products, collectives and seconds.
+"""The costs of a config's programs: memory, products, collectives and seconds.
 
 A Job holds the train step and decoding as shapes with shardings, and no array. `study` compiles one
 of its programs, `plan_job` all of them.
