@@ -2,11 +2,10 @@ r"""mBART-50 on ClidSum (arXiv:2202.05599): an English dialogue in, a German or 
 
   python -m xlbench.train --config=configs/clidsum_mbart.py
 
-trains a small model on the embedded sample corpus, in minutes on two CPU cores, without any
-download. The small model is an mT5, because models with learned positions need more steps before
-they copy names. The size `large` has the paper's end-to-end setting (20 epochs in batches of 4, a
-beam of 5, at most 150 tokens) and the official files below `data`; the paper trains one model for
-each target:
+trains a small mT5 on the embedded sample corpus, in minutes on two CPU cores: models with learned
+positions need more steps before they copy names. The size `large` has the paper's end-to-end
+setting (20 epochs in batches of 4, a beam of 5, at most 150 tokens) and the official files below
+`data`; the paper trains one model for each target:
 
   python -m xlbench.train --config=configs/clidsum_mbart.py:large,corpus=xsamsum,target=de
 
@@ -20,17 +19,12 @@ The scenario `semi` is the semi-supervised setting, mBART + DA in Table 3: in ea
 whose summaries a machine has translated come before the real ones (section 6.1), and the paper's
 ROUGE-1 on the interviews is 23.1 in German and 25.9 in Chinese. The paper does not state the number
 of epochs; here it is 20, as in the other settings. With target=en, it trains a summariser on the
-English pairs of both corpora. tasks/clidsum.py says which files are needed, and which command makes
-the translations.
+English pairs of both corpora. tasks/clidsum.py names the files, and the command that makes the
+translations.
 
-  python -m xlbench.train --config=configs/clidsum_mbart.py:large,scenario=semi,target=de
-
-A summariser within German or Chinese, which reads what a machine has translated (Trans-Sum in
-Table 3), has a corpus of its own, xsamsumtranslated or xmediasum40ktranslated, and the setting of
-the pipelines (appendix A.3): that of mBART in clidsum_summariser.
-
-  python -m xlbench.train \
-      --config=configs/clidsum_mbart.py:large,scenario=mono,corpus=xsamsumtranslated,source=de
+The corpora xsamsumtranslated and xmediasum40ktranslated, with scenario=mono and a source, train a
+summariser within German or Chinese, which reads what a machine has translated (Trans-Sum in
+Table 3), in the setting of the pipelines (appendix A.3): that of mBART in clidsum_summariser.
 
 Keys after the colon: size (sample, large), scenario (mono, cross, semi), corpus (xsamsum,
 xmediasum40k, and with `translated` at their end; semi has the second alone), source (en; de and zh
@@ -71,12 +65,7 @@ def sample(scenario: Scenario) -> ConfigDict:
 
 
 def paper(scenario: Scenario, official: bool = False) -> ConfigDict:
-    """The paper's setting: 20 epochs in batches of 4, and a beam of 5 (appendices A.3, A.4).
-
-    Args:
-      scenario: what is trained and scored.
-      official: whether oddities of the official code are repeated, see above.
-    """
+    """The paper's setting: 20 epochs in batches of 4, and a beam of 5 (appendices A.3, A.4)."""
     batch_size, warmup = 4, 500
     optimizer = dict(name='adam', learning_rate=5e-6, schedule='linear', warmup_steps=warmup)
     c = clidsum_summariser.in_epochs('mbart', scenario, batch_size, optimizer)

@@ -6,13 +6,9 @@ trains a small mT5 on the embedded sample corpus, in minutes on two CPU cores: f
 tasks of section 5.1 together, then on summaries in German and Chinese of dialogues that begin with
 `[summarize]`. The tasks are action infilling (aci), utterance permutation (up), monolingual
 dialogue summarisation (mds) and machine translation (mt). Every combination of Table 7 is a value
-of one key, in any order, and none is the fine-tuning alone:
-
-  python -m xlbench.train --config=configs/clidsum_mdialbart.py:pretraining=mds+mt
-  python -m xlbench.train --config=configs/clidsum_mdialbart.py:pretraining=none
-
-Each step has rows of all these tasks, and sums their losses (section 5.2). The noise of a dialogue
-is drawn again for each pass over it; tasks/clidsum.py says how often.
+of the key `pretraining`, in any order, and none is the fine-tuning alone. Each step has rows of all
+these tasks, and sums their losses (section 5.2). The noise of a dialogue is drawn again for each
+pass over it; tasks/clidsum.py says how often.
 
 The size `large` has the paper's setting (appendix A.4): mBART-50 with `[summarize]` as a token of
 its own, 1,000,000 steps with 8 rows of each task, then the fine-tuning of clidsum_mbart. A.4's "8
@@ -27,9 +23,8 @@ second may start from any run:
 
 It reads the files of MediaSum424k and XMediaSum40k that tasks/clidsum.py names, with the triples of
 actions where aci is among the tasks. There the paper has a ROUGE-1 of 24.9 in German and 27.4 in
-Chinese (Table 3). The paper does not say which translations a model for one language is trained on;
-here it is trained on those into its target, and without a target on those into both languages, each
-of them a task.
+Chinese (Table 3). It does not say which translations a model for one language is trained on; here
+it is those into the target, and without a target those into both languages, each of them a task.
 
 Keys after the colon: size (sample, large), pretraining (aci+up+mds+mt or any of these, none),
 stages (both, pretraining, finetuning), scenario (cross, semi), corpus (xmediasum40k, xsamsum) of
@@ -96,16 +91,7 @@ def add(
     rows: int,
     lengths: dict[str, int],
 ) -> None:
-    """Puts the stage of pre-training before that of a config.
-
-    Args:
-      c: the config, which is changed.
-      pretraining: its tasks.
-      num_steps: its length.
-      optimizer: its optimizer.
-      rows: of each task in a step.
-      lengths: of its texts.
-    """
+    """Puts the stage of pre-training, with so many rows of each task, before that of a config."""
     mixed = c.batches.to_dict() | dict(each_task=False)
     finetuning = c.stages.train.to_dict() | dict(batches=mixed)
     c.batches = dict(

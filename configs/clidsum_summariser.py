@@ -2,12 +2,10 @@ r"""Summarisers within English on ClidSum (arXiv:2202.05599): the first half of 
 
   python -m xlbench.train --config=configs/clidsum_summariser.py:sample,model=t5
 
-trains a small model of that family on the embedded sample corpus, in minutes on two CPU cores,
-without any download. For MV-BART 1,200 steps are too few: it writes sentences of the right form and
-has a ROUGE-1 of 44.5 there, but it does not copy names yet, and nearest_input has 61.4.
-
-The size `large` has the public checkpoint, the settings of appendix A.3 and the official files
-below `data`:
+trains a small model of that family on the embedded sample corpus, in minutes on two CPU cores. For
+MV-BART 1,200 steps are too few: it has a ROUGE-1 of 44.5 there, as it does not copy names yet, and
+nearest_input has 61.4. The size `large` has the public checkpoint, the settings of appendix A.3 and
+the official files below `data`:
 
   python -m xlbench.train --config=configs/clidsum_summariser.py:large,model=bart,corpus=xsamsum
 
@@ -21,10 +19,11 @@ MV-BART has the settings of its authors (arXiv:2010.01672, SALT-NLP/Multi-View-S
 train_sh/train_multi_view.sh): 5,000 steps with a learning rate of 3e-5, a thousand times that for
 the parameters that weigh the views, label smoothing of 0.1, and a beam of 4. Their batches have
 25,600 tokens; here a batch has 160 chats or 24 interviews, which are about as many. It starts from
-BART-large and reads the files that xlbench data segment makes:
-
-  python -m xlbench.data segment data/clidsum/XSAMSum/*.json
-  python -m xlbench.train --config=configs/clidsum_summariser.py:large,model=mvbart
+BART-large and reads the files that xlbench data segment makes. BART(D_ALL) is BART on dialogues
+that xlbench data mark has marked, in all splits, below the folder `marked`; only the size `large`
+has it. The settings are those of its authors (2021.acl-long.117, xcfcode/PLM_annotator on GitHub),
+which are MV-BART's but for 400 steps of warm-up, a length penalty of 0.5, and the views. Nobody
+states its number of steps; here it is MV-BART's 5,000.
 
 The paper prints no scores of English summaries, but those of their translations. With the best
 translator, Google's, the ROUGE-1 of German and Chinese summaries is 43.4 and 38.5 for PEGASUS, 45.3
@@ -32,19 +31,9 @@ and 39.7 for T5, 46.5 and 41.3 for BART, 43.3 and 39.5 for mBART, 48.3 and 42.4 
 chats; on the interviews it is 21.1 and 22.8, 20.3 and 22.9, 23.7 and 24.7, 20.8 and 22.6, 24.0 and
 24.8 (Table 3). We have not run the size `large`.
 
-The scenario `semi` has the semi-supervised setting: in each epoch the pairs of MediaSum424k come
-before those of XMediaSum40k, its only corpus. The paper's summarisers are not trained on them.
-mvbart has no such scenario.
-
-  python -m xlbench.train --config=configs/clidsum_summariser.py:large,model=bart,scenario=semi
-
-BART(D_ALL) is BART on dialogues that xlbench data mark has marked, in all splits, below the
-folder `marked`; only the size `large` has it. The settings are those of its authors
-(2021.acl-long.117, xcfcode/PLM_annotator on GitHub), which are MV-BART's but for 400 steps of
-warm-up, a length penalty of 0.5, and the views. Nobody states its number of steps; here it is
-MV-BART's 5,000:
-
-  python -m xlbench.train --config=configs/clidsum_summariser.py:large,model=bart_d_all
+The scenario `semi`, which all but mvbart have, is the semi-supervised setting: in each epoch the
+pairs of MediaSum424k come before those of XMediaSum40k, its only corpus. The paper's summarisers
+are not trained on them.
 
 Keys after the colon: size (sample, large), model (t5, pegasus, bart, bart_d_all, mbart, mvbart),
 corpus (xsamsum, xmediasum40k), scenario (mono, semi).
@@ -61,21 +50,13 @@ from xlbench.system import errors
 
 
 class Summariser(NamedTuple):
-    """A model of the paper.
-
-    Attributes:
-      family: of models.
-      size: of its family, as the paper has it.
-      checkpoint: that it starts from.
-      kind: the end of the task's name, behind the corpus: how it reads dialogues.
-      root: the folder of its data.
-    """
+    """A model of the paper."""
 
     family: str
-    size: str
+    size: str  # As the paper has it.
     checkpoint: str
-    kind: str = ''
-    root: str = 'data'
+    kind: str = ''  # The end of the task's name, behind the corpus: how it reads dialogues.
+    root: str = 'data'  # The folder of its data.
 
 
 MBART = 'facebook/mbart-large-50-many-to-many-mmt'  # Footnote 17 of the paper.
@@ -142,12 +123,7 @@ def sample(model: str, scenario: Scenario, num_steps: int = 1200) -> ConfigDict:
 
 
 def paper(model: str, scenario: Scenario) -> ConfigDict:
-    """The paper's setting for models of its pipelines (appendix A.3).
-
-    Args:
-      model: key of MODELS, but none of _AUTHORS.
-      scenario: of one corpus, perhaps with translated dialogues.
-    """
+    """The paper's setting for models of its pipelines (appendix A.3), on one corpus."""
     task = parse_task(scenario.select[0]).task
     batch_size, learning_rate = next(row for name, row in _SETTINGS.items() if name in task)
     optimizer = recipes.adamw(learning_rate, 0, weight_decay=0.0)

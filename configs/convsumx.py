@@ -6,11 +6,8 @@ Its files are data/convsumx/{DialogSumX,QMSumX}/...jsonl, which `python -m xlben
   python -m xlbench.train --config=configs/convsumx.py --workdir=RUNS/convsumx
 
 From 400 dialogues, each with summaries in three languages, it learns the style of summaries and
-which people they name, but hardly what was said. mBART-50 should learn more from them; we have not
-run it:
-
-  python -m xlbench.train --workdir=RUNS/convsumx_zh \
-      --config=configs/finetune.py:mbart,mixture=convsumx_dialogsumx_en_zh,inputs=1024,targets=128
+which people they name, but hardly what was said. A public model should learn more from them, as
+with configs/finetune.py:mbart,mixture=convsumx_dialogsumx_en_zh; we have not run it.
 
 Keys after the colon: size (tiny), scenario (mono, cross), corpus (dialogsumx), source (en), target
 (zh, fr, uk; by default one model learns all three).
@@ -24,18 +21,9 @@ from xlbench.config import recipes
 
 
 def get_config(variant: str = '') -> ConfigDict:
-    """The config of one scenario."""
+    """A model of two million parameters and a vocabulary, both from the training data alone."""
     defaults = dict(scenario='cross', corpus='dialogsumx', source=None, target=None)
     scenario, _ = recipes.choose(variant, ('tiny',), _scenario, **defaults)
-    return tiny(scenario)
-
-
-def _scenario(name: str, corpus: str, source: str | None, target: str | None) -> Scenario:
-    return CONVSUMX.scenario(name, corpus, source, target)
-
-
-def tiny(scenario: Scenario) -> ConfigDict:
-    """A model of two million parameters and a vocabulary, both from the training data alone."""
     c = config_lib.defaults()
     path = 'data/convsumx/convsumx.model'
     c.data = dict(root='data', vocabulary=path, vocabulary_size=4000, sample=False)
@@ -50,3 +38,6 @@ def tiny(scenario: Scenario) -> ConfigDict:
     c.baselines = recipes.SUMMARY_BASELINES
     return c
 
+
+def _scenario(name: str, corpus: str, source: str | None, target: str | None) -> Scenario:
+    return CONVSUMX.scenario(name, corpus, source, target)

@@ -4,13 +4,12 @@ r"""Few-shot cross-lingual transfer (arXiv:2012.15682): many adaptations of one 
 
 trains a small English tagger of parts of speech on the embedded sample corpora, as
 configs/fewshot_source.py does, adapts it to buckets of 1, 2 and 4 shots in three languages, and
-prints the paper's tables; minutes on two CPU cores, without any download. With task=panx it labels
-entities, with one of the other tasks it is a small classifier.
+prints the paper's tables; minutes on two CPU cores. With task=panx it labels entities, with one of
+the other tasks it is a small classifier.
 
 The size `ud` trains an equally small tagger from fresh parameters, but on real data: parts of
 speech in Universal Dependencies and the published buckets, in the files that the top of
-tasks/fewshot.py describes. It needs a vocabulary, which is trained on the English training set and
-the buckets:
+tasks/fewshot.py describes. Its vocabulary is trained on the English training set and the buckets:
 
   names=fewshot_udpos_en_en:train
   for lang in de tr ta zh mr; do for k in 1 2 4; do
@@ -19,29 +18,22 @@ the buckets:
   python -m xlbench.prepare --root=data --mixture=$names --vocabulary_size=5000 \
       --new_vocabulary=data/fewshot/ud.model
   python -m xlbench.fewshot --config=configs/fewshot.py:ud --workdir=RUNS/fewshot_ud
-  python -m xlbench.fewshot report RUNS/fewshot_ud --output=RUNS/fewshot_ud_report
 
-The size `encoder` adapts any encoder of yours, by default to all languages of the task, and writes
-the report of tables and figures:
+The size `encoder` adapts any encoder of yours, by default to all languages of the task:
 
   python -m xlbench.fewshot --config=configs/fewshot.py:encoder,languages=de+zh,shots=1+4 \
       --config.source.model.from=FOLDER --workdir=RUNS/fewshot_mine --report=RUNS/fewshot_report
 
-tasks/dev_split makes small training and test sets for it from the dev sets of XNLI and PAWS-X.
+`xlbench data dev_split` makes small training and test sets for it from the dev sets of XNLI and
+PAWS-X. The other size is the paper's, mBERT on the official files below `data`, with a run for each
+task:
 
-The other size is the paper's, mBERT on the official files below `data`:
-
-  for task in xnli pawsx mldoc marc udpos panx; do
-    python -m xlbench.fewshot --config=configs/fewshot.py:mbert,task=$task \
-        --workdir=RUNS/fewshot_$task
-  done
+  python -m xlbench.fewshot --config=configs/fewshot.py:mbert,task=xnli --workdir=RUNS/fewshot_xnli
 
 With 4 shots the paper's accuracy, averaged over the target languages, is 64.7 for xnli, 80.6 for
 pawsx, 84.8 for mldoc and 48.7 for marc (Table 2), its F1 82.8 for udpos and 66.5 for panx (Tables
 12 and 13). It adapts on one GTX 1080 Ti; configs/fewshot_source.py says what source training takes.
-
-To use a source model that is already trained, name it with
---config.source_workdir=RUNS/fewshot_udpos.
+--config.source_workdir=RUNS/fewshot_udpos takes a source model that is already trained.
 
 A sweep may grow in its workdir: the same command with more languages, shots, buckets, starts,
 methods, learning rates or seeds adds them. Everything else must stay as it was.

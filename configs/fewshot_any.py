@@ -22,9 +22,7 @@ that are drawn from their training data:
 
 The source model is trained as in configs/finetune.py, here on mood_en. The split 'validation' of a
 language decides when its adaptations stop, and 'test' scores them, by accuracy, or by chunk F1 for
-tags.
-
-The size `encoder` is any encoder of yours: --config.source.model.from=FOLDER.
+tags. The size `encoder` is any encoder of yours: --config.source.model.from=FOLDER.
 
 Keys after the colon: size (tiny, encoder, mbert, xlmr_base, xlmr_large), task, source, objective
 (classification, tagging), steps (of source training), buckets, root; and, with + between several,

@@ -5,35 +5,27 @@ r"""Any task or mixture: trains a public model, or a small fresh one, on your ow
       --config=configs/finetune.py:xlmr_base,objective=classification,mixture=reviews_stars_en
 
 The name is that of a task in a file such as tasks/news.py (see xlbench.pipeline.register_text_task
-and its siblings), or of a mixture. The size `tiny` downloads nothing: a small model from fresh
-parameters, with a vocabulary that is trained on the task and kept in the data root:
-
-  python -m xlbench.train --config=configs/finetune.py:tiny,objective=generation,mixture=NAME
-
-The size `encoder` is any BERT, RoBERTa or XLM-R of yours, a folder in the form of Hugging Face or
-of sentence-transformers, or a name of the hub. It is trained in float32, for a laptop's CPU, too:
-
-  python -m xlbench.train --config=configs/finetune.py:encoder,objective=tagging,mixture=NAME \
-      --config.model.from=FOLDER
-
+and its siblings), or of a mixture. The size `tiny` is a small model from fresh parameters, with a
+vocabulary that is trained on the task and kept in the data root. The size `encoder` is any BERT,
+RoBERTa or XLM-R of yours, a folder in the form of Hugging Face or of sentence-transformers, or a
+name of the hub, which --config.model.from gives. It is trained in float32, for a laptop's CPU, too.
 The size `pretrained` is likewise any model of yours that writes texts, such as one of Mozilla's
 translators in the folder where its files are.
 
 A tagger tags a word by the state of its first piece that has a letter; the papers' configs, by that
-of its last piece (config.objective.word_piece).
-
-GPT-2 and DialoGPT have the objective language_model: inputs and targets form one text. The model
-learns the targets, or with --config.objective.loss_on=everything the whole text.
+of its last piece (config.objective.word_piece). GPT-2 and DialoGPT have the objective
+language_model: inputs and targets form one text. The model learns the targets, or with
+--config.objective.loss_on=everything the whole text.
 
 Training reads the split 'train'. The splits 'validation' and 'test' are scored if the tasks have
 them. The best checkpoint is the one with the lowest loss (generation) or the best headline score of
 its tasks on validation; without validation it is the last one. The test scores are those of the
 best checkpoint.
 
-A run takes 10 epochs, and of the size `tiny`, which begins with fresh parameters, 20. It evaluates
-ten times, or less often where evaluations would be more than a fifth of the work. 3,000 steps of
-mt5_base or mbart take an estimated 2 to 4 minutes on one H100, of encoders about one
-(`python -m xlbench.plan --topology=h100:1`, at 40 % of its peak, without evaluations).
+A run takes 10 epochs, and of the size `tiny` 20. It evaluates ten times, or less often where
+evaluations would be more than a fifth of the work. 3,000 steps of mt5_base or mbart take an
+estimated 2 to 4 minutes on one H100, of encoders about one (`python -m xlbench.plan
+--topology=h100:1`, at 40 % of its peak, without evaluations).
 
 Keys after the colon: size (tiny, encoder, pretrained, mt5_small, mt5_base, mt5_large, t5_base,
 bart_base, bart_large, mbart, gpt2, gpt2_medium, gpt2_large, dialogpt_small, dialogpt_medium,

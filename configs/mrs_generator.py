@@ -2,8 +2,8 @@ r"""Generated replies on MRS (arXiv:2106.02017): an encoder-decoder and its thre
 
   python -m xlbench.train --config=configs/mrs_generator.py --workdir=RUNS/mrs_generator_sample
 
-trains a small model on the embedded sample corpora, in minutes on two CPU cores, without any
-download. The other sizes have the paper's settings and the official files below `data`:
+trains a small model on the embedded sample corpora, in minutes on two CPU cores. The other sizes
+have the paper's settings and the official files below `data`:
 
   python -m xlbench.train --config=configs/mrs_generator.py:mbart,scenario=mono,source=de \
       --workdir=RUNS/mrs_generator_de
@@ -13,8 +13,8 @@ The paper starts from Unicoder-xDAE (arXiv:2004.01401), a denoiser of BART's kin
 its own tokens for languages and for the end; docs/checkpoints.md says which files it needs. `mbart`
 is mBART-50 (arXiv:2008.00401), for those who have no such checkpoint. The sizes `mt5_small`,
 `mt5_base`, `mt5_large` (arXiv:2010.11934) and `bert2bert`, in which both halves start from mBERT
-(arXiv:1907.12461), are further models. They are not in the paper, and their learning rates are
-ours. `sample_unicoder` is the sample with a small model in the shape of Unicoder-xDAE.
+(arXiv:1907.12461), are not in the paper, and their learning rates are ours. `sample_unicoder` is
+the sample with a small model in the shape of Unicoder-xDAE.
 
 Table 4 of the paper has the scores of Unicoder-xDAE: its ROUGE, averaged over the languages, is
 4.10 in mono, 2.66 in mt and 3.27 in multi. The paper trains on eight V100, 1,000 steps an hour. For
@@ -43,25 +43,16 @@ from xlbench.system import errors
 
 
 class Generator(NamedTuple):
-    """A model of the size that is not `sample`.
-
-    Attributes:
-      family, size: of models.build.
-      checkpoint: where it begins.
-      vocabulary: its name.
-      fields: further fields of the model.
-      trainable: patterns of parameters; all but the token embeddings (and the bias of mBART's
-        logits, which was never trained).
-      learning_rate: at the end of the warm-up.
-    """
+    """A public model."""
 
     family: str
     size: str
     checkpoint: str
     vocabulary: str
-    fields: dict[str, float]
+    fields: dict[str, float]  # Further ones of the model.
+    # All but the token embeddings (and the bias of mBART's logits, which was never trained).
     trainable: str = '(encoder|decoder)/.*'
-    learning_rate: float = 1e-5
+    learning_rate: float = 1e-5  # At the end of the warm-up.
 
 
 _ATTENTION = dict(attention_dropout_rate=0.1)

@@ -1,5 +1,7 @@
 r"""M-BERT, XLM and XLM-R on MTG as encoder-decoders (arXiv:2108.07140, appendix A).
 
+  python -m xlbench.train --config=configs/mtg_bert2bert.py:mbert,scenario=cross,task=qg,source=en
+
 Both halves start from the encoder's weights; only the attention over the source is new. The rest is
 as in configs/mtg_mt5.py. In multi_multitask the paper's M-BERT reaches a ROUGE-L of 15.4 for story
 endings, 29.8 for questions and 25.0 for titles, averaged over the languages (Table 14). Estimated
@@ -10,9 +12,6 @@ Section 4.1 of the paper describes XLM, while its appendix names XLM-R. `xlm_xnl
 are XLM (arXiv:1901.07291), with 15 languages and parallel texts, or with 100 languages and none.
 The first has a table of languages, from which each half gets its language; the tag in the input
 names the target as well.
-
-  python -m xlbench.train --config=configs/mtg_bert2bert.py
-  python -m xlbench.train --config=configs/mtg_bert2bert.py:mbert,scenario=cross,task=qg,source=en
 
 Keys after the colon: size (sample, mbert, xlm_xnli15, xlm_100, xlmr_base, xlmr_large), scenario
 (mono, mono_multitask, multi, multi_multitask, cross, zero_shot), task (sg, qg, tg), source, target,

@@ -1,6 +1,5 @@
 r"""mBART on MTG (arXiv:2108.07140), with its own language tokens; the rest as configs/mtg_mt5.py.
 
-  python -m xlbench.train --config=configs/mtg_mbart.py
   python -m xlbench.train --config=configs/mtg_mbart.py:large,scenario=cross,task=qg,source=en
 
 The size `large` is mBART-50 (arXiv:2008.00401), and `cc25` is mBART of 25 languages
@@ -8,12 +7,10 @@ The size `large` is mBART-50 (arXiv:2008.00401), and `cc25` is mBART of 25 langu
 with it. In multi_multitask the paper's mBART reaches a ROUGE-L of 16.9 for story endings, 37.1 for
 questions and 31.3 for titles, averaged over the languages (Table 14). There, `large` takes an
 estimated 19 hours on one H100 (`python -m xlbench.plan --topology=h100:1`, at 40 % of its peak).
+The size large_v5e_4x4 is `large` in batches for a TPU slice of 16 chips.
 
 The sample only shows that everything fits together: in so few steps, a model that also has to learn
 its positions does not learn to copy names (ROUGE-L 36 on average, where mT5 reaches 99.9).
-
-The size large_v5e_4x4 is `large` in batches for a TPU slice of 16 chips, see `python -m
-xlbench.plan --help`.
 
 Keys after the colon: size (sample, large, cc25), scenario (mono, mono_multitask, multi,
 multi_multitask, cross, zero_shot), task (sg, qg, tg), source, target, rate (proportional, equal,

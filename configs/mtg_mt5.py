@@ -1,21 +1,20 @@
 r"""mT5 on MTG: story endings, questions and titles in English, German, French and Spanish.
 
-The paper is arXiv:2108.07140. Training has the paper's two stages (appendix A): first the rough,
-machine-translated data, then the annotated data, from the best checkpoint of the first stage. Both
-stages are scored on the test set. In multi_multitask the paper's mT5, whose size it does not state,
-reaches a ROUGE-L of 16.0 for story endings, 35.1 for questions and 27.2 for titles, averaged over
-the languages (Table 14; the other scenarios: Tables 11 to 19).
-
-Estimated time of training, at 40 % of the peak (`python -m xlbench.plan --topology=h100:8`): in
-multi_multitask 11 hours for base on one H100, and on eight of them 5 hours for large, 16 for xl and
-62 for xxl; for base on questions from English 1.5 hours on one.
-
   python -m xlbench.train --config=configs/mtg_mt5.py
 
-trains a small model on the embedded sample corpora, in minutes on two CPU cores, without any
-download. A size selects the paper's setting and the official files below `data`:
+trains a small model on the embedded sample corpora, in minutes on two CPU cores. A size selects the
+setting of the paper (arXiv:2108.07140) and the official files below `data`:
 
   python -m xlbench.train --config=configs/mtg_mt5.py:base,scenario=cross,task=qg,source=en
+
+Training has the paper's two stages (appendix A): first the rough, machine-translated data, then the
+annotated data, from the best checkpoint of the first stage. Both stages are scored on the test set.
+In multi_multitask the paper's mT5, whose size it does not state, reaches a ROUGE-L of 16.0 for
+story endings, 35.1 for questions and 27.2 for titles, averaged over the languages (Table 14; the
+other scenarios: Tables 11 to 19). Estimated time of training, at 40 % of the peak (`python -m
+xlbench.plan --topology=h100:8`): in multi_multitask 11 hours for base on one H100, and on eight of
+them 5 hours for large, 16 for xl and 62 for xxl; for base on questions from English 1.5 hours on
+one.
 
 Keys after the colon: size (sample, small, base, large, xl, xxl), scenario (mono, mono_multitask,
 multi, multi_multitask, cross, zero_shot), task (sg, qg, tg), source, target, rate (proportional,
@@ -27,9 +26,8 @@ check, so the stages have as many steps as for version 1, and summaries as many 
 --config.stages.stage1.num_steps and --config.stages.stage2.num_steps to the epochs that you want.
 
 Two more sizes, xxl_v5p_4x4x4 and xxl_v6e_16x16, are XXL with texts of up to 1,024 and 128 tokens on
-a whole TPU slice. You need no TPU to see whether they fit, and how fast they can be:
-
-  python -m xlbench.plan --config=configs/mtg_mt5.py:xxl_v5p_4x4x4 --topology=v5p:4x4x4
+a whole TPU slice. `xlbench plan --topology=v5p:4x4x4` says without a TPU whether they fit, and how
+fast they can be.
 """
 
 from ml_collections import ConfigDict

@@ -12,12 +12,8 @@ its own:
 
 The paper states neither the length of the training nor the optimizer; both are taken from
 arXiv:1706.03762, sections 5 and 6.1. Its Trans-WMT has a BLEU of 25.7 in German and 35.5 in Chinese
-on newstest2020 (Table 4). We have not run it.
-
-The size `small` is for corpora of ten thousand pairs and a laptop, such as the utterances of
-XDailyDialog (data/xdailydialog):
-
-  python -m xlbench.train --config=configs/translation.py:small,corpus=xdailydialog,target=de
+on newstest2020 (Table 4). We have not run it. The size `small` is for corpora of ten thousand pairs
+and a laptop, such as the utterances of XDailyDialog (corpus=xdailydialog).
 
 Keys after the colon: size (sample, small, base), scenario (cross), corpus (wmt20, xdailydialog),
 source, target; without a target one model goes from English to all languages.
@@ -33,8 +29,9 @@ from xlbench.config import recipes
 def get_config(variant: str = '') -> ConfigDict:
     """The config of one size, corpus and direction."""
     defaults = dict(scenario='cross', corpus='wmt20', source=None, target=None)
-    scenario, size = recipes.choose(variant, ('sample', 'small', 'base'), _scenario, **defaults)
-    return {'sample': sample, 'small': small, 'base': base}[size](scenario)
+    sizes = {'sample': sample, 'small': small, 'base': base}
+    scenario, size = recipes.choose(variant, tuple(sizes), _scenario, **defaults)
+    return sizes[size](scenario)
 
 
 def _scenario(name: str, corpus: str, source: str | None, target: str | None) -> Scenario:

@@ -28,13 +28,7 @@ def get_config(variant: str = '') -> ConfigDict:
 
 
 def brought(scenario: Scenario, lengths: dict[str, int], num_steps: int) -> ConfigDict:
-    """An encoder of the user's own in both halves, trained for minutes on two cores.
-
-    Args:
-      scenario: trains and evaluates.
-      lengths: most tokens of inputs and targets.
-      num_steps: of 8 examples.
-    """
+    """An encoder of the user's own in both halves, trained for minutes on two cores."""
     c = config_lib.defaults()
     c.data = dict(root='data', vocabulary='', sample=False)
     c.model = recipes.brought_model('encoder_decoder')

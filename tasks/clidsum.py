@@ -1,15 +1,12 @@
 """ClidSum (arXiv:2202.05599): English dialogues -> summaries in English, German and Chinese.
 
-Reads below the data root the files of krystalan/ClidSum, plain or packed (.gz), for the splits
-train, validation and test:
+Reads below the data root the files of krystalan/ClidSum, plain or packed (.gz), and for the
+semi-supervised setting those of zcgzcgzcg1/MediaSum, of which MediaSum424k is all that the split
+file of krystalan/ClidSum does not name, with the split train alone:
 
   clidsum/{XSAMSum,XMediaSum40k}/{train,val,test}.json
       [{"dialogue": "Anna: Hi!\\r\\nBen: Hello.", "summary": "Anna greets Ben.",
         "summary_de": "Anna grüßt Ben.", "summary_zh": "安娜向本问好。"}, ...]
-
-and for the semi-supervised setting those of zcgzcgzcg1/MediaSum, of which MediaSum424k is all
-that the split file of krystalan/ClidSum does not name, with the split train alone:
-
   clidsum/MediaSum424k/news_dialogue.json
       [{"id": "NPR-1", "utt": ["Hello.", "Hi."], "speaker": ["ANN, host", "BEN"],
         "summary": "Ann greets Ben.", ...}, ...]
@@ -223,11 +220,10 @@ def _source(
     kind: str, text: str, spans: Sequence[set[noise.Span]], number: int, draw: int
 ) -> str:
     """Builds the model's input from a text; `infilling` may mask `spans` of actions."""
-    numbers = noise.generator(_SEED, draw, number)
     if kind == 'infilling':
-        return noise.infill_spans(text, spans, numbers)
+        return noise.infill_spans(text, spans, noise.generator(_SEED, draw, number))
     if kind == 'permutation':
-        return noise.permute(text, numbers)
+        return noise.permute(text, noise.generator(_SEED, draw, number))
     return f'{SUMMARIZE} {text}' if kind.endswith('summarize') else text
 
 

@@ -44,17 +44,9 @@ _UNTRANSLATED = 'NS'  # Both texts of such a pair of PAWS-X.
 
 
 def split(task: str, output: str | pathlib.Path) -> list[str]:
-    """Writes what the data root's dev sets and few shots of one task give.
+    """Writes the sets of one of TASKS into another data root, and returns a line on each.
 
-    Args:
-      task: one of TASKS.
-      output: a data root; what it has of the task is replaced.
-
-    Returns:
-      A line on each set that was written.
-
-    Raises:
-      UserError: there is no English dev set, or it is another one than few shots were drawn from.
+    UserError if there is no English dev set, or another one than few shots were drawn from.
     """
     if task not in TASKS:
         raise errors.unknown('task with dev sets of the same pairs', task, TASKS)
@@ -88,10 +80,12 @@ def split(task: str, output: str | pathlib.Path) -> list[str]:
 
 def _dev_pairs(task: str, lang: str) -> dict[int, Record]:
     """{row: pair} of a dev set."""
-    pairs = {}
-    for record in _records(task, lang, 'validation', fewshot.files(task, lang, 'validation')):
-        pairs[labelled.Uid.parse(record['uid']).row(task)] = record
-    return pairs
+    records = _records(task, lang, 'validation', fewshot.files(task, lang, 'validation'))
+    return {_row(task, record): record for record in records}
+
+
+def _row(task: str, record: Record) -> int:
+    return labelled.Uid.parse(record['uid']).row(task)
 
 
 def _records(task: str, lang: str, split: str, paths: Sequence[str]) -> list[Record]:
@@ -122,8 +116,7 @@ def _shot_rows(task: str, lang: str, pairs: dict[int, Record]) -> set[int]:
     rows = set()
     for shots in FEWSHOT.shots(task):
         for record in _records(task, lang, f'shots_{shots}', _shot_files(task, lang, shots)):
-            row = labelled.Uid.parse(record['uid']).row(task)
-            if row not in pairs:
+            if (row := _row(task, record)) not in pairs:
                 raise errors.UserError(
                     f'the dev set of {task} in {lang} has no row {row}, which a bucket of {shots} '
                     'shots has; take the file that the buckets were drawn from'

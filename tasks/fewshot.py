@@ -103,14 +103,8 @@ def files(task: str, lang: str, split: str) -> list[str]:
     for path in paths:
         if readers.find(os.path.join(pipeline.root(), path)):
             return [path]
-    if xtreme.available(task, lang, split, _tfds()):
-        return xtreme.files(task, lang, split, _tfds())
-    return paths[:1]
-
-
-def _tfds() -> str:
-    """The folder into which `python -m xlbench.data xtreme` downloads."""
-    return os.path.join(pipeline.root(), 'tfds')
+    # The folder into which `python -m xlbench.data xtreme` downloads.
+    return xtreme.files(task, lang, split, os.path.join(pipeline.root(), 'tfds')) or paths[:1]
 
 
 def bucket_files(task: str, lang: str, shots: int) -> list[str]:
@@ -140,7 +134,7 @@ def read(task: str, lang: str, split: str, *paths: str) -> Iterator[Any]:
     hosted = os.path.basename(paths[0]) == xtreme.INFO
     # Of a data set of TFDS the first file stands for all.
     for path in paths[:1] if hosted else paths:
-        found = xtreme.read(task, lang, split, _tfds()) if hosted else None
+        found = xtreme.read(task, lang, split, path) if hosted else None
         for record in found or _read_file(task, lang, split, path):
             if not isinstance(record, dict):
                 yield record

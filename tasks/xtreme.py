@@ -62,76 +62,27 @@ def tensorflow_datasets() -> Any:
     return importlib.import_module('tensorflow_datasets')
 
 
-def available(task: str, lang: str, split: str, data_dir: str) -> bool:
-    """Returns whether a split lies below TFDS's data folder, in a form like the official one."""
-    hosted = _hosted(task, lang, split)
-    if hosted is None:
-        return False
-    splits = _splits(_folder(hosted, data_dir))
-    # Tagalog has no train split, whatever it is called.
-    return hosted.split in splits and (task != 'udpos' or 'train' in splits)
-
-
 def files(task: str, lang: str, split: str, data_dir: str) -> list[str]:
-    """The files of a split, or patterns of them; INFO is the first."""
-    hosted = _known(task, lang, split)
-    folder = _folder(hosted, data_dir)
-    return [os.path.join(folder, name) for name in (INFO, f'*-{hosted.split}.*-of-*')]
+    """The files of a split below TFDS's data folder, or patterns of them; INFO is the first.
 
-
-def read(task: str, lang: str, split: str, data_dir: str) -> Iterator[Record | BadRecord | LeftOut]:
-    """The records of a split, in the order of the official file.
-
-    Raises:
-      UserError: TFDS has no such split, or it does not lie below `data_dir`.
+    None if the split is not there in a form like the official one.
     """
-    hosted = _known(task, lang, split)
-    folder = _folder(hosted, data_dir)
-    if not available(task, lang, split, data_dir):
-        raise errors.UserError(
-            f'{folder} has no split {hosted.split}; python -m xlbench.data xtreme --root=FOLDER '
-            f'--task={task} --lang={lang} downloads it to FOLDER/tfds'
-        )
-    return _words(task, hosted, folder)
+    hosted = _hosted(task, lang, split)
+    folder = os.path.join(data_dir, hosted.name, _VERSION) if hosted else ''
+    info = os.path.join(folder, INFO)
+    if not hosted or not os.path.isfile(info):
+        return []
+    splits = {split['name'] for split in files_lib.read_json(info, _Info)['splits']}
+    # Tagalog has no train split, whatever it is called.
+    if hosted.split not in splits or (task == 'udpos' and 'train' not in splits):
+        return []
+    return [info, os.path.join(folder, f'*-{hosted.split}.*-of-*')]
 
 
-def _known(task: str, lang: str, split: str) -> Hosted:
-    if hosted := _hosted(task, lang, split):
-        return hosted
-    raise errors.UserError(
-        f'TensorFlow Datasets has no {split} of {task} in {lang} that stands for the official one; '
-        'what it has is listed at the top of tasks/xtreme.py'
-    )
-
-
-def _hosted(task: str, lang: str, split: str) -> Hosted | None:
-    """The place of a split in TFDS; None if it has none, or none without foreign sentences."""
-    if task not in HOSTED or lang not in FEWSHOT.task_languages[task]:
-        return None
-    if split == 'train' and lang not in FEWSHOT.train_languages(task):
-        return None
-    if split not in _SPLITS or split in _MIXED.get((task, lang), ()):
-        return None
-    name, first = HOSTED[task]
-    there = 'dev' if (task, split) == ('udpos', 'validation') else split
-    return Hosted(name.format(lang=_CODES.get((task, lang), lang)), there, first)
-
-
-def _folder(hosted: Hosted, data_dir: str) -> str:
-    return os.path.join(data_dir, hosted.name, _VERSION)
-
-
-def _splits(folder: str) -> set[str]:
-    """The splits of a dataset that lies in a folder; none if there is no such dataset."""
-    path = os.path.join(folder, INFO)
-    if not os.path.isfile(path):
-        return set()
-    return {split['name'] for split in files_lib.read_json(path, _Info)['splits']}
-
-
-def _words(task: str, hosted: Hosted, folder: str) -> Iterator[Record | BadRecord | LeftOut]:
-    """The sentences of a split, in the order of their keys."""
-    tfds = tensorflow_datasets()
+def read(task: str, lang: str, split: str, info: str) -> Iterator[Record | BadRecord | LeftOut]:
+    """The records of a split that `files` has found, in the order of the official file."""
+    hosted = _hosted(task, lang, split)
+    tfds, folder = tensorflow_datasets(), os.path.dirname(info)
     builder = tfds.builder_from_directory(folder)
     # One file after another: the order in which it was written.
     config = tfds.ReadConfig(interleave_cycle_length=1, try_autocache=False)
@@ -153,6 +104,19 @@ def _words(task: str, hosted: Hosted, folder: str) -> Iterator[Record | BadRecor
         yield from conllu.read_tagged_lines(folder, lines)
 
 
+def _hosted(task: str, lang: str, split: str) -> Hosted | None:
+    """The place of a split in TFDS; None if it has none, or none without foreign sentences."""
+    if task not in HOSTED or lang not in FEWSHOT.task_languages[task]:
+        return None
+    if split == 'train' and lang not in FEWSHOT.train_languages(task):
+        return None
+    if split not in _SPLITS or split in _MIXED.get((task, lang), ()):
+        return None
+    name, first = HOSTED[task]
+    there = 'dev' if (task, split) == ('udpos', 'validation') else split
+    return Hosted(name.format(lang=_CODES.get((task, lang), lang)), there, first)
+
+
 # ---------------------------------------------------------------------------------------------
 # The command.
 
@@ -160,13 +124,10 @@ def _words(task: str, hosted: Hosted, folder: str) -> Iterator[Record | BadRecor
 def download(tasks: Sequence[str], langs: Sequence[str], data_dir: str) -> None:
     """Downloads and prepares what `read` reads, and says what.
 
-    Args:
-      tasks: keys of HOSTED.
-      langs: ISO codes; none: all that a task has. English is always among them, for training.
-      data_dir: TFDS's data folder.
+    Without languages, all that a task has. English is always among them, for training.
     """
     tfds = tensorflow_datasets()
-    found: dict[str, Hosted] = {}
+    names: dict[str, None] = {}
     for task in tasks:
         if task not in HOSTED:
             raise errors.unknown('task', task, HOSTED)
@@ -175,9 +136,9 @@ def download(tasks: Sequence[str], langs: Sequence[str], data_dir: str) -> None:
                 raise errors.unknown(f'language of {task}', lang, FEWSHOT.task_languages[task])
             for split in _SPLITS:
                 if hosted := _hosted(task, lang, split):
-                    found[hosted.name] = hosted
-    for name, hosted in found.items():
-        print(f'{name} -> {_folder(hosted, data_dir)}', flush=True)
+                    names[hosted.name] = None
+    for name in names:
+        print(f'{name} -> {os.path.join(data_dir, name, _VERSION)}', flush=True)
         try:
             tfds.builder(f'{name}:{_VERSION}', data_dir=data_dir).download_and_prepare()
         except Exception as error:  # Of any kind: network, disk, a package that is missing.

@@ -18,7 +18,7 @@ import os
 import pathlib
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from xlbench.system import files
 from xlbench.system.errors import UserError
@@ -38,6 +38,20 @@ class Options(argparse.Namespace):
     """The flags of a build by their names, and what follows from them; all jobs get them."""
 
 
+def settings(
+    options: Options, steps: Mapping[str, Sequence[str]], instead: dict[str, Setting]
+) -> Settings:
+    """The settings that decide about the files of each step, by the names of its flags.
+
+    Some stand for a flag in place of its value: the contents of a file, not its folder.
+    """
+    values = vars(options) | instead
+    return {
+        step: {n: list(v) if isinstance(v := values[n], tuple) else v for n in names}
+        for step, names in steps.items()
+    }
+
+
 def codes(example: str) -> Callable[[str], tuple[str, ...]]:
     """The type of a flag with codes of languages, each once; `example` is for errors."""
 
@@ -55,19 +69,6 @@ def check_files(paths: Iterable[str]) -> None:
     for path in paths:
         if not os.path.isfile(path):
             raise UserError(f'there is no file {path}')
-
-
-@contextlib.contextmanager
-def naming_files(output: str) -> Iterator[None]:
-    """Makes a UserError of what a file system refuses in the block.
-
-    Args:
-      output: is named where the system names no file.
-    """
-    try:
-        yield
-    except OSError as error:
-        raise UserError(f'{error.filename or output}: {error.strerror or error}') from error
 
 
 def begin(
@@ -129,14 +130,10 @@ def _difference(before: Mapping[str, Setting], now: Mapping[str, Setting]) -> st
 def translated(
     template: Template, texts: Sequence[str], lang: str, unit: str = 'text', back: bool = False
 ) -> tuple[list[RoundTrip | Failure], int]:
-    """Translates English texts; says what became of each, and how many a model could not hold.
+    """Translates English texts, perhaps back as well.
 
-    Args:
-      template: the engine of each pair of languages.
-      texts: in English.
-      lang: of the translations.
-      unit: see `round_trips.round_trips`.
-      back: also translates them back.
+    Says what became of each text, and how many a model could not hold. The unit is one of
+    `round_trips.UNITS`.
     """
     pairs = [(ENGLISH, lang), (lang, ENGLISH)][: 1 + back]
     jobs = [template.job(*pair) for pair in pairs]

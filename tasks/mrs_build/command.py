@@ -36,12 +36,11 @@ name on the hub stands for such a folder, if its weights are safetensors. What s
 --max_toxicity is dropped. --strict_toxicity judges what English is evaluated on too:
 valid, test and responses, as the paper did with another model. Nothing is dropped by default.
 
---engine translates English pairs and responses into --mt_languages: `apertium`, 'command:my_engine
---from={source} --to={target}', the address of a server, file:PATH, or a model, as xlbench.translate
-takes it; {source} and {target} stand for the codes of the languages. --mt_pairs of the training
-pairs are translated, 19 million as in the paper or all if they are fewer, spread over all threads,
-and --mt_valid_pairs of the validation pairs. What is not translated is left out and counted. So
---engine=Helsinki-NLP/opus-mt-{source}-{target} takes another model for each language.
+--engine translates English pairs and responses into --mt_languages, with what xlbench.translate
+takes: `apertium`, a command, a server, file:PATH, or a model; {source} and {target} in it stand for
+the codes of the languages. --mt_pairs of the training pairs are translated, 19 million as in the
+paper or all if they are fewer, spread over all threads, and --mt_valid_pairs of the validation
+pairs. What is not translated is left out and counted.
 
 The same command goes on after an interruption and gives the same files, whatever the number of
 workers and the order of dumps. Files on the way are in OUTPUT/mrs_build, which may be removed when
@@ -66,20 +65,24 @@ from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
 from xlbench.system.flags import engine_flags, positive, share, whole
 from xlbench.tasks.building import builds
-from xlbench.tasks.building.builds import ENGLISH, TRANSLATED, Settings
-from xlbench.tasks.mrs_build import (
-    dumps,
-    options as options_lib,
-    pairs,
-    plugins,
-    publish,
-    translating,
-)
-from xlbench.tasks.mrs_build.options import Options
+from xlbench.tasks.building.builds import ENGLISH, TRANSLATED, Options, Setting, Settings
+from xlbench.tasks.mrs_build import dumps, pairs, plugins, publish, translating
 from xlbench.tasks.mrs_build.publish import Stats
 from xlbench.translation import jobs as translation_jobs
 from xlbench.translation.jobs import Template
 
+# Bytes of the dumps, as they are on disk, for one partition; it is held in memory as a whole.
+_PARTITION = 16 * 2**20
+_MIN_PARTITIONS, _MAX_PARTITIONS = 16, 4096
+_STEPS = {
+    'scan': ('dumps', 'partitions'),
+    'pair': ('languages', 'language_model', 'min_confidence', 'english_years'),
+    'split': (
+        'toxicity', 'toxic_label', 'max_toxicity', 'strict_toxicity', 'max_strict_toxicity',
+        'split_by',
+    ),
+    'publish': ('min_count', 'max_responses', 'response_pairs'),
+}  # fmt: skip
 _READERS = {
     'scan': ('pair', 'split', f'{TRANSLATED}*'),
     'pair': ('split', f'{TRANSLATED}*'),
@@ -93,19 +96,27 @@ def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first."""
     options = Options(**vars(jobs.parse(CommandLine('data mrs_build', __doc__, FLAGS), argv[1:])))
     builds.check_files(options.dumps)
+    options.sizes = {path: os.path.getsize(path) for path in options.dumps}
+    by_size = min(max(sum(options.sizes.values()) // _PARTITION, _MIN_PARTITIONS), _MAX_PARTITIONS)
+    options.num_partitions = options.partitions or by_size
     options.engine = _engine(options)
+    _choose(options, options.languages)
     options.workers = options.workers or machine.cores()
     options.language_model = options.language_model or plugins.bundled_model()
     options.work = options.work or os.path.join(options.output, 'mrs_build')
     engine = jobs.of_flags(options, options.work, options.workers)
-    with builds.naming_files(options.output):
-        counted = _build(options, engine)
-    print(publish.table(counted))
+    print(publish.table(_build(options, engine)))
     return 0
 
 
+def _choose(options: Options, languages: tuple[str, ...]) -> None:
+    """Sets the languages, which are empty until the largest ones are known."""
+    others = tuple(lang for lang in languages if lang != ENGLISH)
+    options.languages = languages
+    options.translated_languages = (options.mt_languages or others) if options.engine else ()
+
+
 def _engine(options: Options) -> Template | None:
-    """The engine that a command line names, if it names one."""
     if options.engine:
         languages = sorted({*(options.mt_languages or options.languages)} - {ENGLISH})
         return translation_jobs.template_of(options, [(ENGLISH, lang) for lang in languages])
@@ -126,7 +137,7 @@ def _build(options: Options, engine: Engine) -> Stats:
     With `redo`, work of other options is thrown away, from the first step that they change.
     Returns the statistics, as in OUTPUT/mrs/stats.json.
     """
-    settings = options_lib.settings(options)
+    settings = _settings(options)
     final = os.path.join(options.output, 'mrs')
     if os.path.exists(final):
         return _finished(final, options, settings)
@@ -134,7 +145,7 @@ def _build(options: Options, engine: Engine) -> Stats:
     def begin() -> None:
         if options.languages:
             translating.check(options)
-            settings.update(options_lib.translated_settings(options))
+            settings.update(_translated_settings(options))
         builds.begin(options.work, settings, options.redo, _READERS)
 
     with locks.folder(options.work), engine:
@@ -147,7 +158,7 @@ def _build(options: Options, engine: Engine) -> Stats:
         comments = [path for file in scanned for path in file.shards()]
         paired = _partitions('pair', pairs.join, options, comments, engine)
         if not options.languages:
-            options.languages = _largest(options, paired)
+            _choose(options, _largest(options, paired))
             begin()
         split = _partitions('split', pairs.split, options, paired, engine)
         stats = publish.count(options, settings, scanned, paired, split)
@@ -155,6 +166,40 @@ def _build(options: Options, engine: Engine) -> Stats:
         translated = translating.translate(options, split, responses, engine)
         publish.publish(options, final, split, translated, stats)
     return stats
+
+
+def _settings(options: Options) -> Settings:
+    """The settings of all steps but translation; neither folders nor workers are among them."""
+    names = sorted(map(dumps.dump_name, options.dumps))
+    if len(set(names)) < len(names):
+        raise UserError('a dump is given twice; name each of them once')
+    instead: dict[str, Setting] = {
+        'dumps': names,
+        'partitions': options.num_partitions,
+        'language_model': plugins.identifier_identity(options.language_model),
+        'toxicity': plugins.scorer_identity(options.toxicity),
+        'strict_toxicity': plugins.scorer_identity(options.strict_toxicity),
+    }
+    steps = _STEPS
+    if not options.languages:
+        steps = steps | {'split': (*steps['split'], 'num_languages', 'min_pairs')}
+    return builds.settings(options, steps, instead)
+
+
+def _translated_settings(options: Options) -> Settings:
+    """The settings of what is translated into each language; see `settings`.
+
+    Raises:
+      UserError: the engine is not there, or does not know a language.
+    """
+    return {
+        f'{TRANSLATED}{lang}': {
+            'engine': options.engine.job(ENGLISH, lang).identity,
+            'mt_pairs': options.mt_pairs,
+            'mt_valid_pairs': options.mt_valid_pairs,
+        }
+        for lang in options.translated_languages
+    }
 
 
 def _largest(options: Options, paired: Sequence[str]) -> tuple[str, ...]:
@@ -175,8 +220,8 @@ def _finished(final: str, options: Options, settings: Settings) -> Stats:
         with open(os.path.join(final, 'stats.json'), encoding='utf-8') as file:
             stats = json.load(file)
         if not options.languages:
-            options.languages = tuple(stats['languages'])
-        if stats['settings'] == settings | options_lib.translated_settings(options):
+            _choose(options, tuple(stats['languages']))
+        if stats['settings'] == settings | _translated_settings(options):
             return stats
     except (OSError, ValueError, KeyError, TypeError):
         pass
@@ -195,12 +240,7 @@ def _partitions(
 ) -> list[str]:
     """Makes those shards of a step, one of each partition, that are not there; returns them all.
 
-    Args:
-      step: its name.
-      work: makes a shard: (options, sources, partition, path).
-      options: of the build.
-      sources: shards of the step before.
-      engine: runs the jobs.
+    `work` makes a shard of those of the step before: (options, sources, partition, path).
     """
     numbers = range(options.num_partitions)
     made = {os.path.join(options.work, step, f'{number:06d}'): (number,) for number in numbers}

@@ -1,4 +1,4 @@
-"""Dumps of Reddit comments -> comments, by thread.
+"""The first step: dumps of Reddit comments -> comments, by thread.
 
 A dump is JSON lines, a comment each, as Pushshift publishes them (arXiv:2001.08435). A block of
 whole lines is the unit of work: one process cuts a file into blocks, others read them. Comments
@@ -10,6 +10,7 @@ import bz2
 import collections
 import functools
 import gzip
+import hashlib
 import io
 import itertools
 import json
@@ -30,7 +31,7 @@ from xlbench.jobs import Engine, shards
 from xlbench.system import files, untrusted
 from xlbench.system.errors import UserError
 from xlbench.system.progress import Progress
-from xlbench.tasks.mrs_build.options import Options, dump_name
+from xlbench.tasks.building.builds import Options
 
 _END = object()  # Of a stream.
 Item = TypeVar('Item')
@@ -46,23 +47,14 @@ _MAX_CREATED = 253_402_300_800  # The year 10000, in seconds.
 
 
 class Comment(NamedTuple):
-    """The parts of a comment that are kept.
+    """The parts of a comment that are kept."""
 
-    Attributes:
-      id: base 36, without the t1_ of its kind.
-      parent: id of the comment that it answers; '' if it answers the post.
-      thread: id of the post.
-      created: seconds since 1970, decimal.
-      dropped: why nobody may see it; '' if it may be seen.
-      text: one line; '' if it is dropped.
-    """
-
-    id: str
-    parent: str
-    thread: str
-    created: str
-    dropped: str
-    text: str
+    id: str  # Base 36, without the t1_ of its kind.
+    parent: str  # Id of the comment that it answers; '' if it answers the post.
+    thread: str  # Id of the post.
+    created: str  # Seconds since 1970, decimal.
+    dropped: str  # Why nobody may see it; '' if it may be seen.
+    text: str  # One line; '' if it is dropped.
 
 
 class BadLineError(ValueError):
@@ -70,11 +62,7 @@ class BadLineError(ValueError):
 
 
 def parse(line: bytes) -> Comment:
-    """A line of a dump.
-
-    Raises:
-      BadLineError: it is no comment.
-    """
+    """Reads a line of a dump; BadLineError if it is no comment."""
     if len(line) > MAX_LINE:
         raise BadLineError(f'longer than {MAX_LINE:,} bytes')
     try:
@@ -143,11 +131,10 @@ def _why(line: bytes) -> str:
     return 'half a surrogate pair' if b'\\ud' in line.lower() else 'not JSON'
 
 
-def _scan_block(data: bytes, path: str, num_partitions: int) -> collections.Counter[str]:
+def _scan_block(data: bytes, path: str, num_partitions: int) -> None:
     """A block of lines -> a shard of comments by thread.
 
-    Returns:
-      Counts: lines, malformed/REASON, comments, dropped/REASON.
+    Its counts: lines, malformed/REASON, comments, dropped/REASON.
     """
     counts: collections.Counter[str] = collections.Counter()
     writer = shards.Writer(path, num_partitions)
@@ -165,7 +152,6 @@ def _scan_block(data: bytes, path: str, num_partitions: int) -> collections.Coun
             counts[f'dropped/{comment.dropped}'] += 1
         writer.add(zlib.crc32(comment.thread.encode()) % num_partitions, '\t'.join(comment))
     writer.close(counts)
-    return counts
 
 
 # ---------------------------------------------------------------------------------------------
@@ -187,23 +173,14 @@ _DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError, zstd.ZstdError)
 
 
 class Reader:
-    """Cuts a file into blocks of whole lines, always the same ones.
+    """Cuts a dump into blocks of whole lines, always the same ones.
 
-    Args:
-      path: a dump; its name tells how it is compressed.
-      block: bytes of a block.
-
-    Attributes:
-      position: bytes read of the file as it is on disk.
-      damage: why the end of the file could not be read; '' if it could.
-
-    Raises:
-      UserError: it expands further than any dump does.
+    The file's name tells how it is compressed; UserError if it expands further than any dump does.
     """
 
     def __init__(self, path: str, block: int = BLOCK):
-        self.position = 0
-        self.damage = ''
+        self.position = 0  # Bytes read of the file as it is on disk.
+        self.damage = ''  # Why the end of the file could not be read.
         self._path = path
         self._block = block
 
@@ -245,46 +222,48 @@ class Reader:
 
 
 # ---------------------------------------------------------------------------------------------
-# The first step of a build.
+# Blocks -> shards.
 
 
 class Reading(msgspec.Struct):
-    """The result of reading a dump to its end.
+    """The result of reading a dump to its end."""
 
-    Attributes:
-      blocks: that it was cut into.
-      damage: why its end could not be read; '' if it could.
-      unread: bytes of that end.
+    blocks: int  # That it was cut into.
+    damage: str  # Why its end could not be read; '' if it could.
+    unread: int  # Bytes of that end.
+
+
+def dump_name(dump: str) -> str:
+    """The name of a dump, and a hash of its size and of the first and last MiB of it.
+
+    Example: /data/RC_2018-01.zst -> RC_2018-01.zst 0b5aa1ba3d2c4f01
     """
-
-    blocks: int
-    damage: str
-    unread: int
+    with open(dump, 'rb') as file:
+        size = file.seek(0, os.SEEK_END)
+        digest = hashlib.sha256(str(size).encode())
+        for start in (0, max(0, size - 2**20)):
+            file.seek(start)
+            digest.update(file.read(2**20))
+    return f'{os.path.basename(dump)} {digest.hexdigest()[:16]}'
 
 
 class Dump:
-    """A dump, and what has been made of it.
-
-    Args:
-      path: of the dump.
-      folder: for its shards.
-    """
+    """A dump, and the folder of the shards that have been made of it."""
 
     def __init__(self, path: str, folder: str):
         self.path = path
         self.name = os.path.basename(path)
         self.folder = folder
-        self.position = 0
+        self.position = 0  # As of its reader.
         self._read = os.path.join(folder, 'read.json')
         os.makedirs(folder, exist_ok=True)
 
-    def shard(self, number: int) -> str:
-        """The file of a block."""
-        return os.path.join(self.folder, f'{number:06d}')
-
     def shards(self) -> list[str]:
         """The files of all blocks, once it was read to its end."""
-        return [self.shard(number) for number in range(self.read.blocks)]
+        return [self._shard(number) for number in range(self.read.blocks)]
+
+    def _shard(self, number: int) -> str:
+        return os.path.join(self.folder, f'{number:06d}')
 
     @functools.cached_property
     def read(self) -> Reading:
@@ -302,12 +281,12 @@ class Dump:
         blocks = 0
         for blocks, data in enumerate(reader, 1):
             self.position = reader.position
-            path = self.shard(blocks - 1)
+            path = self._shard(blocks - 1)
             if not os.path.exists(path):
                 yield path, data
         unread = os.path.getsize(self.path) - reader.position
-        reading = {'blocks': blocks, 'damage': reader.damage, 'unread': unread}
-        files.write(self._read, json.dumps(reading))
+        reading = Reading(blocks, reader.damage, unread)
+        files.write(self._read, msgspec.json.encode(reading))
 
     def counts(self) -> collections.Counter[str]:
         """The counts of all its blocks."""
@@ -337,34 +316,30 @@ def scan(options: Options, engine: Engine) -> list[Dump]:
     every = [
         Dump(path, os.path.join(options.work, 'scan', dump_name(path))) for path in options.dumps
     ]
-    waiting = [dump for dump in every if not dump.done]
-    for dump in every:
-        if dump not in waiting:
-            dump.check(options.max_bad)
-    if engine.is_elsewhere:
-        parts = [(dump.path, dump.folder, options.num_partitions) for dump in waiting]
-        collections.deque(engine.run(_scan_dump, parts), maxlen=0)
-        for dump in waiting:
-            dump.check(options.max_bad)
-        waiting = []
-    # A dump written with --long=31 takes 2 GiB to read, so those are read one at a time.
-    long = [dump for dump in waiting if dump.name.endswith('.zst')]
-    others = [dump for dump in waiting if dump not in long]
-    blocks = itertools.chain(merged(others, min(options.workers, len(others))), *long)
-    jobs = ((data, path, options.num_partitions) for path, data in blocks)
+    waiting = list(every)
 
-    def read() -> int:
+    def check() -> int:
+        """Checks dumps as soon as they are done; returns the bytes that are read of all."""
+        for dump in [dump for dump in waiting if dump.done]:
+            dump.check(options.max_bad)
+            waiting.remove(dump)
         return sum(dump.position if dump in waiting else options.sizes[dump.path] for dump in every)
 
     with Progress('scan', sum(options.sizes.values()), 'B') as progress:
-        progress.skip(read())
-        for _ in engine.run(_scan_block, jobs):
-            for dump in [dump for dump in waiting if dump.done]:  # Told now, not 100 blocks later.
-                dump.check(options.max_bad)
-                waiting.remove(dump)
-            progress.done = read()
-    for dump in waiting:
-        dump.check(options.max_bad)
+        progress.skip(check())
+        if engine.is_elsewhere:
+            parts = [(dump.path, dump.folder, options.num_partitions) for dump in waiting]
+            results = engine.run(_scan_dump, parts)
+        else:
+            # A dump written with --long=31 takes 2 GiB to read, so those are read one at a time.
+            long = [dump for dump in waiting if dump.name.endswith('.zst')]
+            others = [dump for dump in waiting if dump not in long]
+            blocks = itertools.chain(merged(others, min(options.workers, len(others))), *long)
+            jobs = ((data, path, options.num_partitions) for path, data in blocks)
+            results = engine.run(_scan_block, jobs)
+        for _ in results:
+            progress.done = check()
+        progress.done = check()  # Also dumps without a block.
     blocks_read = sum(dump.read.blocks for dump in every)
     print(f'scan: {blocks_read:,} blocks of {len(every)} dumps', file=sys.stderr, flush=True)
     return every

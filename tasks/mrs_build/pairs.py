@@ -18,10 +18,9 @@ from typing import NamedTuple
 import regex
 
 from xlbench.jobs import shards
-from xlbench.tasks.building.builds import ENGLISH
+from xlbench.tasks.building.builds import ENGLISH, Options
 from xlbench.tasks.mrs_build import plugins
 from xlbench.tasks.mrs_build.dumps import Comment
-from xlbench.tasks.mrs_build.options import Options
 
 _CODE = re.compile('[a-z]{2,3}')
 SPLITS = ('train', 'valid', 'test')
@@ -52,15 +51,10 @@ class Pair(NamedTuple):
 
 
 def join(options: Options, sources: Sequence[str], partition: int, path: str) -> None:
-    """Joins a partition of comments to a shard of pairs by reply.
+    """Joins a partition of shards of comments to a shard of pairs by reply.
 
-    Its counts: repeated comments, replies, pairs/LANG, dropped/REASON.
-
-    Args:
-      options: of the build; without languages, all whose code has two or three letters are kept.
-      sources: shards of comments.
-      partition: of comments.
-      path: of the new shard.
+    Without languages, all whose code has two or three letters are kept. Its counts: repeated
+    comments, replies, pairs/LANG, dropped/REASON.
     """
     identify = plugins.identifier(options.language_model)
     languages, years = options.languages, options.english_years
@@ -141,11 +135,6 @@ def split_of(thread: str) -> str:
     return SPLITS[max(0, int.from_bytes(digest, 'big') % 10 - 7)]
 
 
-def split_of_pair(pair: Pair, split_by: str) -> str:
-    """The split of a pair, by its thread, or by itself (arXiv:2106.02017, section 2)."""
-    return split_of(pair.thread if split_by == 'thread' else f't1_{pair.id}')
-
-
 def num_tokens(text: str) -> int:
     """Words, and other signs one by one; so are characters of Chinese and Japanese.
 
@@ -207,13 +196,9 @@ def _mixed(line: str) -> tuple[int, str]:
 def _kept(
     options: Options, pairs: Sequence[Pair], lang: str, counts: collections.Counter[str]
 ) -> list[tuple[Pair, str]]:
-    """Distinct pairs of one language that are not toxic, with their splits, in a mixed order.
+    """The distinct pairs of a language that are not toxic, with their splits, in a mixed order.
 
-    Args:
-      options: of the build.
-      pairs: the earliest first.
-      lang: of all of them.
-      counts: see `split`.
+    The pairs come sorted by time, and the first of equal ones stays.
     """
     distinct: dict[tuple[str, str], Pair] = {}
     for pair in pairs:
@@ -221,7 +206,9 @@ def _kept(
     counts[f'dropped/{lang}/duplicate'] += len(pairs) - len(distinct)
     # Neighbours are of different threads and times.
     pairs = sorted(distinct.values(), key=lambda pair: (zlib.crc32(pair.id.encode()), pair.id))
-    places = [split_of_pair(pair, options.split_by) for pair in pairs]
+    # A pair goes with its thread, or by itself (arXiv:2106.02017, section 2).
+    by_thread = options.split_by == 'thread'
+    places = [split_of(pair.thread if by_thread else f't1_{pair.id}') for pair in pairs]
     strict = [lang == ENGLISH and place != 'train' for place in places]
     kept = not_toxic(options, [pair.text for pair in pairs], lang, strict)
     counts[f'dropped/{lang}/toxic'] += kept.count(False)
@@ -231,13 +218,9 @@ def _kept(
 def not_toxic(
     options: Options, texts: Sequence[str], lang: str, strict: Sequence[bool]
 ) -> list[bool]:
-    """Says which texts are kept (arXiv:2106.02017, section 2.2).
+    """Says which texts of a language are kept (arXiv:2106.02017, section 2.2).
 
-    Args:
-      options: of the build.
-      texts: of one language.
-      lang: that language.
-      strict: the partitions that the second scorer judges, too: the ones English is evaluated on.
+    Those of `strict`, on which English is evaluated, the second scorer judges, too.
     """
     kept = [True] * len(texts)
     for spec, most, judged in (

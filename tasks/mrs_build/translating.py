@@ -23,9 +23,8 @@ from xlbench import benchmarks, jobs
 from xlbench.jobs import Engine, shards
 from xlbench.system import errors
 from xlbench.tasks.building import builds
-from xlbench.tasks.building.builds import ENGLISH, TRANSLATED
+from xlbench.tasks.building.builds import ENGLISH, TRANSLATED, Options
 from xlbench.tasks.mrs_build import dumps, pairs
-from xlbench.tasks.mrs_build.options import Options
 from xlbench.translation.engines import Failure
 
 BLOCK = 1024  # Pairs or responses of a job.
@@ -35,24 +34,17 @@ Translated = Mapping[tuple[str, str], Sequence[str]]  # Language and part -> its
 
 
 class Block(NamedTuple):
-    """One job: some lines of a partition, or some responses.
+    """One job: some lines of a partition, or some responses."""
 
-    Attributes:
-      part: 'train', 'valid' or 'responses'.
-      partition: of the pairs; 0 for responses.
-      number: of the block in it.
-      size: its lines.
-    """
-
-    part: str
-    partition: int
-    number: int
-    size: int
+    part: str  # 'train', 'valid' or 'responses'.
+    partition: int  # Of the pairs; 0 for responses.
+    number: int  # Of the block in it.
+    size: int  # Its lines.
 
     @property
-    def start(self) -> int:
-        """The place of its first line."""
-        return self.number * BLOCK
+    def place(self) -> slice:
+        """The place of its lines."""
+        return slice(self.number * BLOCK, self.number * BLOCK + self.size)
 
     def path(self, options: Options, lang: str) -> str:
         """Its file in a language."""
@@ -78,19 +70,12 @@ def check(options: Options) -> None:
 def translate(
     options: Options, split: Sequence[str], responses: Sequence[str], engine: Engine
 ) -> Translated:
-    """Translates what is not translated yet.
-
-    Args:
-      options: of the build.
-      split: shards of lines of the final files.
-      responses: the English response set.
-      engine: runs the jobs.
-    """
+    """Translates the English pairs and responses that are not translated yet."""
     if not options.translated_languages:
         return {}
     blocks = _blocks(options, split, len(responses))
     of_responses = [block for block in blocks if block.part == RESPONSES]
-    texts = {block: responses[block.start :][: block.size] for block in of_responses}
+    texts = {block: responses[block.place] for block in of_responses}
     made = {
         block.path(options, lang): (lang, block, texts.get(block, ()))
         for lang in options.translated_languages
@@ -161,9 +146,6 @@ def _translate(
 
 def _pairs(options: Options, split: Sequence[str], block: Block) -> Rows:
     """The English lines of a block of pairs."""
-    names: Mapping[str, int] = {
-        name: number for number, name in enumerate(pairs.keys(options.languages))
-    }
-    key = names[f'{block.part}/{ENGLISH}']
+    key = pairs.keys(options.languages).index(f'{block.part}/{ENGLISH}')
     lines = shards.data(split[block.partition], key).decode().split('\n')
-    return [tuple(line.split('\t')) for line in lines[block.start :][: block.size]]
+    return [tuple(line.split('\t')) for line in lines[block.place]]

@@ -11,9 +11,8 @@ CSV, TSV or Parquet with the columns story and ending, passage, answer and quest
 title.
 
 Each text is translated into each language and back, by any engine of xlbench.translate: `apertium`,
-'command:my_engine --from={source} --to={target}', the address of a server, file:PATH, or a model.
-{source} and {target} in its name stand for the codes of the languages, so that each pair may have
-another model or file. --unit=sentence translates long texts sentence by sentence.
+a command, a server, file:PATH, or a model. {source} and {target} in its name stand for the codes of
+the languages. --unit=sentence translates long texts sentence by sentence.
 
 The overlap of a text is the share of its words and other signs that come back. An example is left
 out if one of its texts has an overlap below --threshold in one of the languages. The command
@@ -59,7 +58,7 @@ from xlbench.system.command_line import CommandLine, flag, say
 from xlbench.system.errors import UserError
 from xlbench.system.flags import engine_flags, share, whole
 from xlbench.tasks.building import builds
-from xlbench.tasks.building.builds import ENGLISH, TRANSLATED, Options, Settings
+from xlbench.tasks.building.builds import ENGLISH, TRANSLATED, Options, Setting, Settings
 from xlbench.tasks.mtg_build import correcting, originals, publishing, translating
 from xlbench.tasks.mtg_build.originals import KINDS
 from xlbench.tasks.mtg_build.publishing import About
@@ -73,8 +72,7 @@ def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first."""
     args = jobs.parse(COMMAND, argv[1:])
     args.work = args.work or os.path.join(args.output, f'{args.benchmark}_build')
-    with builds.naming_files(args.output):
-        return args.run(args)
+    return args.run(args)
 
 
 def _build(args: argparse.Namespace) -> int:
@@ -103,35 +101,24 @@ def _options(args: argparse.Namespace, task: str) -> Options:
 
 
 def _settings(options: Options) -> Settings:
-    """The settings that decide about the files of each step, by the names of flags.
-
-    Neither folders nor the number of workers are among it.
-    """
+    """The settings of all steps; neither folders nor workers are among them."""
     identities = translating.identities(options)
-    originals, held_out = (
+    instead: dict[str, Setting] = {
         # By name and contents, in the order that was given.
-        [f'{os.path.basename(p)} sha256 {outputs.sha256(p)[:16]}' for p in paths]
-        for paths in (options.originals, options.held_out)
-    )
-    return {
-        'read': {
-            options.task: originals,
-            f'{options.task}_held_out': held_out,
-            'max_bad': options.max_bad,
-            'sizes': list(options.sizes),
-            'spare': options.spare,
-            'sample_seed': options.sample_seed,
-        },
-        **{
-            f'{TRANSLATED}{lang}': {'engine': list(identities[lang]), 'unit': options.unit}
-            for lang in options.languages
-        },
-        'rough': {
-            'ngram': options.ngram,
-            'threshold': options.threshold,
-            'languages': list(options.languages),
-        },
-        'sheets': {'per_sheet': options.per_sheet},
+        name: [f'{os.path.basename(p)} sha256 {outputs.sha256(p)[:16]}' for p in paths]
+        for name, paths in (
+            (options.task, options.originals),
+            (f'{options.task}_held_out', options.held_out),
+        )
+    }
+    steps = {
+        'read': (*instead, 'max_bad', 'sizes', 'spare', 'sample_seed'),
+        'rough': ('ngram', 'threshold', 'languages'),
+        'sheets': ('per_sheet',),
+    }
+    return builds.settings(options, steps, instead) | {
+        f'{TRANSLATED}{lang}': {'engine': list(identities[lang]), 'unit': options.unit}
+        for lang in options.languages
     }
 
 
@@ -219,10 +206,10 @@ _PLACE = (
 _REDO = flag('--redo', 'redo changed steps', False)
 _ORIGINALS = tuple(
     (
-        flag(f'--{task}', ', '.join(kind.fields), [], nargs='+', metavar='FILE'),
+        flag(f'--{task}', ', '.join(originals.fields(task)), [], nargs='+', metavar='FILE'),
         flag(f'--{task}_held_out', 'files of the sample', [], nargs='+', metavar='FILE'),
     )
-    for task, kind in KINDS.items()
+    for task in KINDS
 )
 _OTHERS = tuple(lang for lang in MTG.languages if lang != ENGLISH)
 _BUILD = (

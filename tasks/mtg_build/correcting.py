@@ -24,7 +24,6 @@ from xlbench.system import files, locks
 from xlbench.system.errors import UserError
 from xlbench.tasks.building.builds import ENGLISH, Options
 from xlbench.tasks.mtg_build import originals, publishing
-from xlbench.tasks.mtg_build.originals import KINDS
 from xlbench.tasks.mtg_build.publishing import About
 
 SPLITS = ('train', 'validation', 'test')
@@ -59,7 +58,7 @@ def write_sheets(options: Options, counts: originals.Counts) -> str:
         for place, lang in enumerate(options.languages):
             if lang in missing:
                 # What the machine did not translate is for people to write.
-                width = len(KINDS[options.task].fields)
+                width = len(originals.fields(options.task))
                 texts = [tuple(others[place].texts) or ('',) * width for _, others in rows]
                 with locks.atomic_folder(os.path.join(folder, lang)) as new:
                     for numbered in _sheets(options, lang, [e for e, _ in rows], texts):
@@ -85,16 +84,10 @@ def correct(
     sheets: Mapping[str, Sequence[Numbered]],
     by_sheet: Mapping[str, Corrections],
 ) -> About:
-    """Makes the annotated splits of a task from what people corrected.
+    """Makes the annotated splits of a task from what people corrected, by the ids of sheets.
 
-    Args:
-      options: of the task's build. With `uncorrected`, the machine's text is taken where nobody has
-        corrected it yet.
-      sheets: of each language.
-      by_sheet: what people sent back, by the ids of sheets.
-
-    Raises:
-      UserError: corrections do not fit their sheets, or there are too few of them.
+    With `uncorrected`, the machine's text is taken where nobody has corrected it yet. UserError if
+    corrections do not fit their sheets, or there are too few of them.
     """
     sample, counts = _corrected(sheets, by_sheet, options.uncorrected)
     complete = [row for row in sample if row is not None]
@@ -109,7 +102,7 @@ def correct(
             'smaller --sizes, or --uncorrected'
         )
     counts |= {'sample': len(sample), 'complete': len(complete)}
-    counts |= dict(zip(SPLITS, options.sizes, strict=True))
+    counts |= zip(SPLITS, options.sizes, strict=True)
     folder = os.path.join(options.work, ANNOTATED)
     with locks.folder(options.work):
         shutil.rmtree(folder, ignore_errors=True)
@@ -128,7 +121,7 @@ def _sheets(
     sources: Sequence[tuple[str, ...]],
     texts: Sequence[tuple[str, ...]],
 ) -> Iterator[Numbered]:
-    fields = KINDS[options.task].fields
+    fields = originals.fields(options.task)
     rules = tuple(rule.format(target=f'the {fields[-1]}') for rule in _RULES)
     english, name = benchmarks.languages.get(ENGLISH).name, benchmarks.languages.get(lang).name
     for number, first in enumerate(range(0, len(texts), options.per_sheet), 1):

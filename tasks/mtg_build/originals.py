@@ -20,13 +20,11 @@ groups, and of the examples of one, comes from a hash of the seed and the texts 
 """
 
 import collections
-import dataclasses
 import gzip
 import hashlib
 import itertools
-import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -39,61 +37,36 @@ from xlbench.system.errors import UserError
 from xlbench.system.progress import Progress
 from xlbench.tasks.building.builds import Options
 
-PARTS = ('rough', 'sample')
 _EXAMPLES = 512  # Of a file, which is a job of translation; a kill costs a worker that much.
 
 Example = tuple[str, ...]  # A text of each field, in order.
 T = TypeVar('T')
 
 
-@dataclasses.dataclass(frozen=True)
-class Kind:
-    """The fields of a task's examples.
-
-    Attributes:
-      source: those that a system reads, in order; the first says which examples belong together.
-      target: what it writes.
-      layouts: names that columns have in known files -> what makes an example of their texts.
-    """
-
-    source: tuple[str, ...]
-    target: str
-    layouts: Mapping[tuple[str, ...], Callable[[Sequence[str]], Example]]
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """All fields, the target last."""
-        return (*self.source, self.target)
-
-
 def _story(sentences: Sequence[str]) -> Example:
     return ' '.join(sentences[:-1]), sentences[-1]
 
 
-KINDS = {
-    'sg': Kind(
-        ('story',),
-        'ending',
-        {('story', 'ending'): tuple, tuple(f'sentence{n}' for n in range(1, 6)): _story},
-    ),
-    'qg': Kind(('passage', 'answer'), 'question', {('passage', 'answer', 'question'): tuple}),
-    'tg': Kind(('article',), 'title', {('article', 'title'): tuple, ('content', 'title'): tuple}),
-    'summ': Kind(('text',), 'summary', {('text', 'summary'): tuple}),
+# Task -> columns of known files -> what makes an example of their texts. The first columns have the
+# names of the task's fields, the target last.
+KINDS: dict[str, dict[tuple[str, ...], Callable[[Sequence[str]], Example]]] = {
+    'sg': {('story', 'ending'): tuple, tuple(f'sentence{n}' for n in range(1, 6)): _story},
+    'qg': {('passage', 'answer', 'question'): tuple},
+    'tg': {('article', 'title'): tuple, ('content', 'title'): tuple},
+    'summ': {('text', 'summary'): tuple},
 }
 
 
+def fields(task: str) -> tuple[str, ...]:
+    """The names of an example's fields, the target last."""
+    return next(iter(KINDS[task]))
+
+
 class Originals:
-    """The examples of some files of one task, read as often as one likes.
+    """The examples of some files of one task, packed (.gz) or not, read as often as one likes.
 
-    Args:
-      task: of KINDS.
-      paths: the files, packed (.gz) or not.
-      max_bad: share of the examples that may be bad, 0 to 1.
-
-    Attributes:
-      num_read: examples of the last reading.
-      num_bad: bad examples that the last reading has met.
-      num_repeated: examples of the last reading that were there before.
+    `num_read`, `num_bad` and `num_repeated` count those of the last reading: examples, bad ones of
+    which a share of `max_bad` is allowed, and examples that were there before.
     """
 
     def __init__(self, task: str, paths: Sequence[str], max_bad: float):
@@ -101,11 +74,7 @@ class Originals:
         self.num_read = self.num_bad = self.num_repeated = 0
 
     def __iter__(self) -> Iterator[Example]:
-        """Reads the examples, each once.
-
-        Raises:
-          UserError: a file cannot be read, or more than the share are bad.
-        """
+        """Reads the examples, each once; UserError if a file is broken, or too many are bad."""
         self.num_read = self.num_bad = self.num_repeated = 0
         seen: set[bytes] = set()
         first: BadRecord | None = None
@@ -137,7 +106,7 @@ class Originals:
                     yield _clean([record['context'], record['answer'], record['question']])
             return
         layout = Layout('jsonl') if unpacked.endswith('.txt') else Layout()
-        layouts = KINDS[self._task].layouts.items()
+        layouts = KINDS[self._task].items()
         known = (
             (columns, make)
             for columns, make in layouts
@@ -164,37 +133,22 @@ def digest(*texts: str) -> bytes:
 
 
 class Counts(msgspec.Struct):
-    """Numbers of originals.
+    """Numbers of originals."""
 
-    Attributes:
-      read: examples of all files, each counted once.
-      repeated: those that were there before.
-      bad: those that could not be read.
-      rough: those that are filtered.
-      sample: those that people correct.
-      with_sample: those left out because their passage is in the sample, or was when a split of it
-        was full.
-      files: of each part.
-    """
-
-    read: int
-    repeated: int
-    bad: int
-    rough: int
-    sample: int
+    read: int  # Examples of all files, each counted once.
+    repeated: int  # Those that were there before.
+    bad: int  # Those that could not be read.
+    rough: int  # Those that are filtered.
+    sample: int  # Those that people correct.
+    # Left out, because their passage is in the sample, or was when a split of it was full.
     with_sample: int
-    files: dict[str, int]
+    files: dict[str, int]  # Of each part.
 
 
 def fill(groups: Iterable[Sequence[T]], sizes: Sequence[int]) -> list[list[T]]:
-    """Fills splits with groups, one split after another; what is over of the last group is left.
+    """Fills splits of some sizes, one after another, with groups of which none may be in two.
 
-    Args:
-      groups: of examples that must not be in two splits.
-      sizes: of the splits.
-
-    Returns:
-      The splits; the last ones are short if there are too few examples.
+    The rest of a group is left out. The last splits are short if there are too few examples.
 
     Example: ['ab', 'cde', 'f'], [3, 1] -> [['a', 'b', 'c'], ['f']]
     """
@@ -209,13 +163,7 @@ def fill(groups: Iterable[Sequence[T]], sizes: Sequence[int]) -> list[list[T]]:
 
 
 def sample(examples: Iterable[Example], sizes: Sequence[int], seed: int) -> list[bytes]:
-    """The digests of a sample, in its order.
-
-    Args:
-      examples: of which it is.
-      sizes: of its splits, see `fill`.
-      seed: of the order.
-    """
+    """The digests of a sample of some examples, in its order, for splits of these sizes."""
     groups: dict[bytes, list[bytes]] = collections.defaultdict(list)
     for example in examples:
         groups[digest(f'{seed}', example[0])].append(digest(f'{seed}', *example))
@@ -224,22 +172,13 @@ def sample(examples: Iterable[Example], sizes: Sequence[int], seed: int) -> list
 
 
 def read(options: Options) -> Counts:
-    """Does the first step, if it is not done.
-
-    Raises:
-      UserError: a file is wrong, or has too few examples.
-    """
+    """Does the first step, if it is not done; UserError if a file is broken or too small."""
     folder = os.path.join(options.work, 'read')
     if not os.path.exists(folder):
         with locks.atomic_folder(folder) as new:
             counts = _read(options, str(new))
             files.write(new / 'counts.json', msgspec.json.encode(counts))
     return files.read_json(os.path.join(folder, 'counts.json'), Counts)
-
-
-def names(options: Options, counts: Counts) -> list[tuple[str, int]]:
-    """(part, number) of all files of the first step, the sample's last."""
-    return [(part, number) for part in PARTS for number in range(counts.files[part])]
 
 
 def path(folder: str, part: str, number: int) -> str:
@@ -250,15 +189,14 @@ def path(folder: str, part: str, number: int) -> str:
 def write_lines(path: str, lines: Iterable[object]) -> None:
     """Writes a packed file of JSON lines, the same bytes for the same lines."""
     with files.replacing(path) as file, gzip.GzipFile('', 'wb', 6, file, mtime=0) as packed:
-        for line in lines:
-            packed.write(json.dumps(line, ensure_ascii=False).encode() + b'\n')
+        packed.writelines(msgspec.json.encode(line) + b'\n' for line in lines)
 
 
-def read_examples(path: str) -> Iterator[Example]:
-    """The examples of a file."""
+def read_lines(path: str, kind: type[T]) -> Iterator[T]:
+    """The lines of such a file, decoded."""
     with gzip.open(path) as packed:
         for line in packed:
-            yield tuple(msgspec.json.decode(line, type=list[str]))
+            yield msgspec.json.decode(line, type=kind)
 
 
 def _read(options: Options, folder: str) -> Counts:

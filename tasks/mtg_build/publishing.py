@@ -35,33 +35,19 @@ Rows = Sequence[Sequence[str]]  # The fields of an example in each language.
 
 
 class About(msgspec.Struct):
-    """Provenance of some files of a task.
+    """Provenance of some files of a task."""
 
-    Attributes:
-      settings: of the build, by step and flag.
-      counts: examples of each kind.
-      kept: threshold -> examples that stay, as in Table 6 of the paper.
-      failures: language -> examples that were not translated.
-      failure: one reason why, '' if there is none.
-      sha256: file below the folder of the task -> hash of it.
-    """
-
-    settings: Settings
-    counts: dict[str, int]
-    sha256: dict[str, str]
-    kept: dict[str, int] = {}
-    failures: dict[str, int] = {}
-    failure: str = ''
+    settings: Settings  # Of the build, by step and flag.
+    counts: dict[str, int]  # Examples of each kind.
+    sha256: dict[str, str]  # File below the folder of the task -> its hash.
+    kept: dict[str, int] = {}  # Threshold -> examples that stay, as in Table 6 of the paper.
+    failures: dict[str, int] = {}  # Language -> examples that were not translated.
+    failure: str = ''  # One reason for it.
 
 
 def final(options: Options) -> str:
     """The folder of a task that tasks/mtg.py reads."""
     return os.path.join(options.output, options.benchmark, options.task)
-
-
-def file_name(lang: str, split: str, side: str) -> str:
-    """A file of a task below the task's folder, as tasks/mtg.py names it."""
-    return os.path.join(lang, f'{split}.{side}')
 
 
 def about_name(split: str) -> str:
@@ -73,7 +59,7 @@ def rows(options: Options, counts: originals.Counts, part: str) -> Iterator[Row]
     """The examples of a part in all languages, in the order of the first step."""
     folder = os.path.join(options.work, 'read')
     for number in range(counts.files[part]):
-        examples = originals.read_examples(originals.path(folder, part, number))
+        examples = originals.read_lines(originals.path(folder, part, number), Example)
         others = (translating.read(options, lang, part, number) for lang in options.languages)
         for example, *translated in zip(examples, *others, strict=True):
             yield example, translated
@@ -82,12 +68,7 @@ def rows(options: Options, counts: originals.Counts, part: str) -> Iterator[Row]
 def publish(options: Options, counts: originals.Counts) -> About:
     """Does the third step, if it is not done.
 
-    Args:
-      options: of the build.
-      counts: of the first step.
-
-    Raises:
-      UserError: other files are in the place, which this build did not make.
+    UserError if files are in the place that this build did not make.
     """
     folder = os.path.join(options.work, 'rough')
     if not os.path.exists(folder):
@@ -120,20 +101,13 @@ def hashes(folder: str) -> dict[str, str]:
 
 
 def write_split(folder: str, langs: Sequence[str], split: str, rows: Iterable[Rows]) -> None:
-    """Writes a split in all languages.
-
-    Args:
-      folder: of the task.
-      langs: the languages.
-      split: its name.
-      rows: of each example its fields in each of the languages, the target last.
-    """
+    """Writes a split of a task's folder: each example's fields in each of the languages."""
     with contextlib.ExitStack() as stack:
         opened = []
         for lang in langs:
             os.makedirs(os.path.join(folder, lang), exist_ok=True)
             for side in SIDES:
-                path = os.path.join(folder, file_name(lang, split, side))
+                path = os.path.join(folder, lang, f'{split}.{side}')  # As tasks/mtg.py names it.
                 opened.append(stack.enter_context(files.replacing(path)))
         for row in rows:
             # A TAB stands between passage and answer; texts have none.
@@ -143,16 +117,10 @@ def write_split(folder: str, langs: Sequence[str], split: str, rows: Iterable[Ro
 
 
 def place(options: Options, folder: str, about: str) -> None:
-    """Copies files to where tasks read them; the one that says what they are comes last.
+    """Copies files to where tasks read them; the one that says what they are, `about`, comes last.
 
-    Args:
-      options: of the build. With `redo`, files that an earlier build has made are replaced, or go
-        if they are no more.
-      folder: of the files.
-      about: the name of the About among them.
-
-    Raises:
-      UserError: other files are there; then nothing is copied.
+    With `redo`, files that an earlier build has made are replaced, or go if they are no more.
+    UserError if other files are there; then nothing is copied.
     """
     names = [os.path.relpath(path, folder) for path in files.below(folder)]
     names.sort(key=lambda name: (name == about, name))
@@ -216,11 +184,7 @@ def _filtered(options: Options, counts: originals.Counts, folder: str) -> About:
 
 
 def table(abouts: Mapping[str, About]) -> str:
-    """Table 6 of arXiv:2108.07140 for your own data: how many examples stay at each threshold.
-
-    Args:
-      abouts: task -> what made its rough data.
-    """
+    """Table 6 of arXiv:2108.07140 for your own data: how many examples stay at each threshold."""
     made = []
     for threshold in (0, 0.3, 0.4, 0.5, 0.6):
         kept = [(about.kept[f'{threshold:g}'], about.kept['0']) for about in abouts.values()]

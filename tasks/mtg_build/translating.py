@@ -14,7 +14,6 @@ translations are the same whatever the number of workers and whatever was killed
 """
 
 import functools
-import gzip
 import os
 from collections.abc import Iterator, Sequence
 
@@ -36,14 +35,7 @@ NGRAMS = (1, 2, 3, 4)
 
 
 class Translated(msgspec.Struct, omit_defaults=True):
-    """Result of translating one example into one language.
-
-    Attributes:
-      texts: the translation of each field.
-      back: each of them translated back.
-      matches: of each field, for each of NGRAMS, the three counts of round_trips.Matches.
-      failure: why a text was not translated; '' if all were.
-    """
+    """Result of translating one example into one language: the fields of a line, see above."""
 
     texts: list[str] = []
     back: list[str] = []
@@ -62,11 +54,7 @@ def pairs(languages: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def identities(options: Options) -> dict[str, tuple[str, str]]:
-    """Language -> which engine translates there, and which back.
-
-    Raises:
-      UserError: the project does not know a language, or an engine is not there.
-    """
+    """Language -> which engine translates there, and which back; UserError if one is not there."""
     named = {}
     for lang in options.languages:
         if lang not in benchmarks.languages.LANGUAGES:
@@ -77,17 +65,12 @@ def identities(options: Options) -> dict[str, tuple[str, str]]:
 
 
 def translate(options: Options, counts: originals.Counts, engine: Engine) -> None:
-    """Does what is left of the second step.
-
-    Args:
-      options: of the build.
-      counts: of the first step.
-      engine: runs the jobs.
-    """
+    """Does what is left of the second step."""
     made = {
         _path(options, lang, part, number): (lang, part, number)
         for lang in options.languages
-        for part, number in originals.names(options, counts)
+        for part in ('rough', 'sample')
+        for number in range(counts.files[part])
     }
     work = functools.partial(_translate, options)
     if cut := jobs.make(engine, f'translated {options.task}', work, made, 'files of examples'):
@@ -99,9 +82,7 @@ def translate(options: Options, counts: originals.Counts, engine: Engine) -> Non
 
 def read(options: Options, lang: str, part: str, number: int) -> Iterator[Translated]:
     """The lines of a file of the second step."""
-    with gzip.open(_path(options, lang, part, number)) as packed:
-        for line in packed:
-            yield msgspec.json.decode(line, type=Translated)
+    return originals.read_lines(_path(options, lang, part, number), Translated)
 
 
 def _path(options: Options, lang: str, part: str, number: int) -> str:
@@ -111,14 +92,14 @@ def _path(options: Options, lang: str, part: str, number: int) -> str:
 def _translate(options: Options, lang: str, part: str, number: int, path: str) -> int:
     """Does one job; returns how many texts were too long for the model."""
     source = originals.path(os.path.join(options.work, 'read'), part, number)
-    examples = list(originals.read_examples(source))
+    examples = list(originals.read_lines(source, Example))
     texts = [text for example in examples for text in example]
     back = part == 'rough'
     trips, num_cut = builds.translated(options.engine, texts, lang, options.unit, back)
     width = len(examples[0])
     parts = (trips[start : start + width] for start in range(0, len(trips), width))
-    lines = [_line(*both, back) for both in zip(examples, parts, strict=True)]
-    originals.write_lines(path, map(msgspec.to_builtins, lines))
+    lines = (_line(*both, back) for both in zip(examples, parts, strict=True))
+    originals.write_lines(path, lines)
     return num_cut
 
 

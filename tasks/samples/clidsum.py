@@ -6,22 +6,36 @@ times as many interviews with English summaries in `<root>/clidsum/MediaSum424k`
 of dialogues its triples of who does what, train.triples.tsv, and in the first two folders its
 topics and stages, train.views.jsonl; and `<root>/sample_clidsum.model`, a
 SentencePiece vocabulary of its own. The same seed gives the same bytes, but for the views, which
-come from floats. What is said is in `talks`.
+come from floats.
+
+Who does what, and who is for something, is decided over several turns, so a summary needs all of
+the dialogue. In a chat, two to five people share the work for a plan and agree on a time:
+
+  Anna: Hi all! We still have to plan a film night.       -> Anna and Leo plan a film night. Anna
+  Leo: I am in.                                              will order the pizza because Leo has
+  Anna: Leo, can you order the pizza?                        to work late. They will meet on Monday.
+  Leo: Sorry, I have to work late.
+  Anna: Then I will do it. Let's meet on Monday.
+  Leo: Fine.
+
+In an interview, a host asks two to eight guests about a topic. Some of them change their minds,
+and one says what will be done.
 """
 
+import functools
 import itertools
 import json
 import os
 import random
+import re
 from collections.abc import Mapping, Sequence
 
 from xlbench.benchmarks.clidsum import SUMMARIZE
-from xlbench.data import noise, segments, tokenizers
+from xlbench.data import actions, noise, segments, tokenizers
 from xlbench.data.readers import Json
-from xlbench.tasks.samples import corpus, talks
+from xlbench.tasks.samples import corpus, texts
 
-# Folder -> what makes a dialogue, and what its lines end with, as in the official files.
-CORPORA = {'XSAMSum': (talks.chat, '\r\n'), 'XMediaSum40k': (talks.interview, '\n')}
+LANGUAGES = ('en', 'de', 'zh')
 SPLITS = {'train': 6000, 'val': 200, 'test': 300}  # Dialogues of each corpus.
 MONOLINGUAL = 'MediaSum424k'
 INTERVIEWS = 3 * SPLITS['train']  # Of the monolingual part, beside those of XMediaSum40k.
@@ -29,7 +43,194 @@ SUMMARIES = {'summary': 'en', 'summary_de': 'de', 'summary_zh': 'zh'}
 
 _VOCABULARY_PIECES = 2000
 _VOCABULARY_DIALOGUES = 1500  # Of each corpus; the words are few.
-_SYMBOLS = tuple(f'<{lang}>' for lang in talks.LANGUAGES)
+_SYMBOLS = tuple(f'<{lang}>' for lang in LANGUAGES)
+
+_BLOCKS = texts.read('talks')
+NAMES = _BLOCKS['names'].table()
+_CHINESE_NAME = re.compile('|'.join(name for _, name in NAMES))
+# The meanings that fill a slot: rows of (en, de, zh).
+TABLES = {
+    slot: _BLOCKS[name].table()
+    for slot, name in {
+        'plan': 'plans', 'job': 'jobs', 'duty': 'duties', 'time': 'times', 'topic': 'topics',
+        'measure': 'measures',
+    }.items()
+}  # fmt: skip
+# A piece of a wording, and who does what in it; see the text file.
+ACTIONS = _BLOCKS['actions'].table()
+# What is said in dialogues, in English, and told in summaries.
+SENTENCES = {name: block.wordings() for name, block in _BLOCKS.items() if block.rows[0][0]}
+UTTERANCES = {name: by_language['en'] for name, by_language in SENTENCES.items()}
+
+_DONE = ('job', 'duty', 'measure')
+_OBJECT = re.compile(r' (?=(?:the|an?|bed)\b)')
+
+# Shares of what may happen.
+_REFUSED, _CALLED, _OBJECTED, _TURNED, _CHATTER = 0.5, 0.25, 0.4, 0.25, 0.3
+
+People = list[int]  # Rows of NAMES.
+
+
+class Talk:
+    """A dialogue in the making, and what its summaries say."""
+
+    def __init__(self, rng: random.Random):
+        self.rng = rng
+        self.turns: list[tuple[int, str]] = []  # Who speaks, what they say.
+        self.summary: dict[str, list[str]] = {lang: [] for lang in LANGUAGES}  # Sentences.
+        # Who does what in the turns, a line each; see xlbench.data.actions.
+        self.triples: list[str] = []
+
+    def draw(self, slot: str, count: int) -> list[int]:
+        """Draws different rows of a table."""
+        return self.rng.sample(range(len(TABLES[slot])), count)
+
+    def say(self, speaker: int, kind: str, name: int | None = None, **meanings: int) -> None:
+        """Adds a turn, in one of the wordings of its kind."""
+        filled = {slot: TABLES[slot][row][0] for slot, row in meanings.items()}
+        if name is not None:
+            filled['name'] = NAMES[name][0]
+        wording = self.rng.choice(UTTERANCES[kind])
+        self.turns.append((speaker, wording.format(**filled)))
+        self.triples += _triples(wording, tuple(filled.items()))
+
+    def tell(self, kind: str, people: People, wording: int = 0, **meanings: int) -> None:
+        """Adds a sentence to the summaries, about one or several people."""
+        for at, lang in enumerate(LANGUAGES):
+            names = [NAMES[person][lang == 'zh'] for person in people]
+            filled = {slot: TABLES[slot][row][at] for slot, row in meanings.items()}
+            filled |= {'name': names[0], 'other': names[-1], 'names': _list(names, lang)}
+            self.summary[lang].append(SENTENCES[kind][lang][wording].format(**filled))
+
+    def texts(self, host: int | None = None) -> dict[str, str]:
+        """The dialogue, a line a turn, and its summary in each language, as the files have them."""
+        lines = [
+            f'{NAMES[who][0].upper()}, HOST: {said}' if who == host else f'{NAMES[who][0]}: {said}'
+            for who, said in self.turns
+        ]
+        summaries = {
+            lang: ('' if lang == 'zh' else ' ').join(sentences)
+            for lang, sentences in self.summary.items()
+        }
+        return {'dialogue': '\n'.join(lines), 'triples': ''.join(self.triples)} | summaries
+
+
+def names_apart(chinese: str) -> str:
+    """Puts commas around names, since without spaces a piece might hold one and what follows it."""
+    return _CHINESE_NAME.sub(r'，\g<0>，', chinese)
+
+
+def _list(names: Sequence[str], lang: str) -> str:
+    """Names as a list. Example: 'Anna, Leo and Tim'."""
+    text = names[0]
+    for at, name in enumerate(names[1:], 2):
+        text = SENTENCES['lists'][lang][at == len(names)].format(name=text, other=name)
+    return text
+
+
+@functools.cache  # Few different utterances are said again and again.
+def _triples(wording: str, slots: tuple[tuple[str, str], ...]) -> list[str]:
+    """Lists the triples of an utterance, a line each."""
+    filled = dict(slots)
+    done = next((filled[slot] for slot in _DONE if slot in filled), '')
+    # Example: 'look for the key' -> 'look for', 'the key'; 'work late' has no object.
+    does, _, what = _OBJECT.sub('|', done, count=1).partition('|')
+    lines = []
+    for piece, *phrases in ACTIONS:
+        if piece not in wording:
+            continue
+        names = {**filled, 'does': does, 'what': what}
+        subject, relation, target = (phrase.format(**names) for phrase in phrases)
+        for number, tokens in enumerate(actions.sentences(wording.format(**filled))):
+            at = actions.find(subject, tokens)
+            verb = at and actions.find(relation, tokens, at[1])
+            if verb:
+                behind = actions.find(target, tokens, verb[1]) if target else None
+                triple = actions.Triple(at, verb, behind or (0, 0))
+                tags = ['_'] * len(tokens)
+                lines.append(actions.line(actions.OF_SAMPLE, number, tokens, tags, triple))
+    return lines
+
+
+def chat(rng: random.Random) -> dict[str, str]:
+    """One chat: `dialogue`, `triples`, and a summary by language."""
+    talk = Talk(rng)
+    people = rng.sample(range(len(NAMES)), rng.choice((2, 2, 3, 3, 4, 5)))
+    first, *others = people
+    (plan,) = talk.draw('plan', 1)
+    talk.say(first, 'greetings', plan=plan)
+    for person in others:
+        talk.say(person, 'joining')
+    talk.tell('planning', people, plan=plan)
+    for job in talk.draw('job', rng.choice((1, 2))):
+        if rng.random() < _CHATTER:
+            talk.say(rng.choice(people), 'chatter')
+        _share(talk, people, job)
+    time, later = talk.draw('time', 2)
+    one, two = rng.sample(people, 2)
+    talk.say(one, 'suggesting', time=time)
+    if rng.random() < _OBJECTED:
+        talk.say(two, 'objecting', time=later)
+        one, two, time = two, one, later
+    talk.say(two, 'agreeing')
+    talk.tell('meeting', people, time=time)
+    return talk.texts()
+
+
+def _share(talk: Talk, people: People, job: int) -> None:
+    """Somebody takes a job: the one who is asked, another one instead, or a volunteer."""
+    rng = talk.rng
+    one, two = rng.sample(people, 2)
+    if rng.random() < _CALLED:
+        talk.say(one, 'calling', job=job)
+        talk.say(two, 'volunteering')
+        talk.tell('doing', [two], job=job)
+        return
+    talk.say(one, 'asking', two, job=job)
+    if rng.random() < _REFUSED:
+        (duty,) = talk.draw('duty', 1)
+        talk.say(two, 'refusing', duty=duty)
+        helper = rng.choice([person for person in people if person != two])
+        talk.say(helper, 'replacing')
+        talk.tell('standing_in', [helper, two], job=job, duty=duty)
+    else:
+        talk.say(two, 'accepting')
+        talk.tell('doing', [two], job=job)
+
+
+def interview(rng: random.Random) -> dict[str, str]:
+    """One interview: `dialogue`, `triples`, and a summary by language."""
+    talk = Talk(rng)
+    host, *guests = rng.sample(range(len(NAMES)), rng.choice((3, 3, 4, 4, 5, 6, 7, 8, 9)))
+    (topic,) = talk.draw('topic', 1)
+    talk.say(host, 'welcomes', topic=topic)
+    talk.tell('talking', [host], topic=topic)
+    supports = {guest: rng.random() < 0.5 for guest in guests}
+    for guest in guests:
+        if rng.random() < _CHATTER:
+            talk.say(host, 'questions', guest)
+        talk.say(guest, 'supporting' if supports[guest] else 'opposing')
+    if rng.random() < _TURNED:
+        turned = rng.choice(guests[:-1])
+        talk.say(turned, 'turning')
+        supports[turned] = not supports[turned]
+    for side in (True, False):
+        group = [guest for guest in guests if supports[guest] == side]
+        if group:
+            talk.tell('sides', group, (0 if side else 2) + (len(group) > 1))
+    (measure,) = talk.draw('measure', 1)
+    last = rng.choice(guests)
+    talk.say(host, 'ends', last)
+    talk.say(last, 'announcing', measure=measure)
+    talk.tell('outcome', [last], measure=measure)
+    return talk.texts(host)
+
+
+# ---------------------------------------------------------------------------------------------
+# The files.
+
+# Folder -> what makes a dialogue, and what its lines end with, as in the official files.
+CORPORA = {'XSAMSum': (chat, '\r\n'), 'XMediaSum40k': (interview, '\n')}
 
 
 def make_splits(folder: str, seed: int) -> dict[str, list[dict[str, str]]]:
@@ -54,19 +255,15 @@ def make_splits(folder: str, seed: int) -> dict[str, list[dict[str, str]]]:
 def make_interviews(
     splits: Mapping[str, Sequence[Mapping[str, str]]], seed: int
 ) -> tuple[list[dict[str, Json]], dict[str, list[str]]]:
-    """The objects of MediaSum, and the ids of those that `splits` have, by split.
+    """The objects of MediaSum, and the ids of those that XMediaSum40k's splits have, by split.
 
     Beside what the file has, each object has its `triples`.
-
-    Args:
-      splits: those of XMediaSum40k, as `make_splits` gives them.
-      seed: of the others.
     """
     rng = random.Random(f'clidsum/{MONOLINGUAL}/{seed}')
     talked = [(split, example) for split, examples in splits.items() for example in examples]
     seen = {example['dialogue'] for _, example in talked}
     while len(seen) < sum(map(len, splits.values())) + INTERVIEWS:
-        made = talks.interview(rng)
+        made = interview(rng)
         if made['dialogue'] not in seen:
             seen.add(made['dialogue'])
             talked.append(('', made | {'summary': made['en']}))
@@ -145,7 +342,7 @@ def _train(folder: str) -> bytes:
         for example in examples:
             lines += example['dialogue'].lower().splitlines()
             lines += [example[key].lower() for key in ('summary', 'summary_de')]
-            lines.append(talks.names_apart(example['summary_zh']))
+            lines.append(names_apart(example['summary_zh']))
     model = tokenizers.train_sentencepiece(
         lines, size=_VOCABULARY_PIECES, symbols=_SYMBOLS, model_type='bpe'
     )

@@ -29,38 +29,25 @@ Example = TypeVar('Example')
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """A sample corpus with a vocabulary of its own.
+    """A sample corpus with a vocabulary of its own."""
 
-    Attributes:
-      name: of the corpus, and its folder in the root.
-      generator: raise it when the code of the corpus changes any byte: older samples are then
-        written anew, as they are when one of the texts has changed.
-      texts: the text files whose sentences it has.
-      vocabulary: name of the vocabulary's file in the root; another one trains it again.
-      fill: writes the corpus of a seed into an empty folder.
-      train: given the folder of the corpus, returns the vocabulary.
-    """
-
-    name: str
+    name: str  # Also of its folder in the root.
+    # Raise it when the code of the corpus changes any byte: older samples are then written anew, as
+    # they are when one of the texts has changed.
     generator: int
-    texts: tuple[str, ...]
-    vocabulary: str
-    fill: Callable[[str, int], None]
-    train: Callable[[str], bytes]
+    texts: tuple[str, ...]  # The text files whose sentences it has.
+    vocabulary: str  # Name of the vocabulary's file in the root; another one trains it again.
+    fill: Callable[[str, int], None]  # Writes the corpus of a seed into an empty folder.
+    train: Callable[[str], bytes]  # Folder of the corpus -> the vocabulary.
 
     def about(self, seed: int) -> About:
         """Describes all that its bytes depend on; it is written anew when that changes."""
         return {'generator': self.generator, 'seed': seed, 'texts': texts.digest(*self.texts)}
 
     def write(self, root: str, seed: int = 0) -> bool:
-        """Writes the corpus and its vocabulary; nothing where they are already.
+        """Writes the corpus and its vocabulary, and says so; nothing where they are already.
 
-        Args:
-          root: the data root, made if missing. Official files in it are never replaced.
-          seed: of the corpus.
-
-        Returns:
-          Whether anything was written.
+        The data root is made if missing. Official files in it are never replaced.
         """
         about = self.about(seed)
         if self._is_there(root, about):
@@ -120,6 +107,12 @@ def write_text(path: str, text: str) -> None:
         file.write(text.encode('utf-8'))
 
 
+def lines(*path: str) -> list[str]:
+    """The lines of a file of a corpus."""
+    with open(os.path.join(*path), encoding='utf-8') as file:
+        return file.read().removesuffix('\n').split('\n')
+
+
 def draw_splits(
     name: str,
     sizes: Mapping[str, int],
@@ -131,13 +124,7 @@ def draw_splits(
 ) -> dict[str, list[Example]]:
     """Draws the examples of every split; what has a key of an earlier one is drawn again.
 
-    Args:
-      name: what is drawn: other names, splits and seeds draw other examples.
-      sizes: of the splits.
-      seed: of the corpus.
-      make: draws an example of a split.
-      keys: those of an example.
-      repeated: a split may have a key several times.
+    Other names, splits and seeds draw other examples. `repeated` allows a key twice in a split.
     """
     seen: dict[Hashable, str] = {}
     splits = {}
@@ -161,11 +148,7 @@ def draw_splits(
 def slip(text: str, rng: random.Random, may_miss: Callable[[str], object]) -> str:
     """A slip of a translating machine: words swapped, one missing, or a word doubled.
 
-    Args:
-      text: of three words or more; a shorter one stays as it is.
-      rng: decides which slip it is, and where.
-      may_miss: says which words may be missing; if there are none, two are swapped.
-
+    Only a word that `may_miss` allows is missing. A text of fewer than three words stays as it is.
     Example: 'Nora verlor am Montag einen Hut.' -> 'Nora verlor am Montag Hut.'
     """
     words = text.split(' ')

@@ -219,15 +219,12 @@ def _train(folder: str) -> bytes:
     """Trained on sentences of udpos and xnli; the words are few, so most become one piece."""
     lines = []
     for lang in lexicon.LANGUAGES:
-        path = os.path.join(folder, 'udpos', f'train-{lang}.tsv')
-        with open(path, encoding='utf-8') as file:
-            lines += [_TAG.sub(' ', sentence).rstrip() for sentence in file.read().split('\n\n')]
-        # The training split, where there is one, and another.
-        for split in ('train', 'dev'):
-            path = os.path.join(folder, 'xnli', f'{split}-{lang}.tsv')
-            if os.path.isfile(path):
-                with open(path, encoding='utf-8') as file:
-                    lines += [text for line in file for text in line.split('\t')[:2]]
+        tagged = '\n'.join(corpus.lines(folder, 'udpos', f'train-{lang}.tsv')).split('\n\n')
+        lines += [_TAG.sub(' ', sentence).rstrip() for sentence in tagged]
+        # The training split, which English alone has, and another.
+        for split in ('train', 'dev') if lang == 'en' else ('dev',):
+            pairs = corpus.lines(folder, 'xnli', f'{split}-{lang}.tsv')
+            lines += [text for line in pairs for text in line.split('\t')[:2]]
     return tokenizers.train_sentencepiece(lines, size=_VOCABULARY_PIECES, model_type='bpe')
 
 

@@ -60,19 +60,12 @@ Pair = tuple[str, str]  # Message, reply.
 
 @dataclasses.dataclass(frozen=True)
 class Frame:
-    """One thing to say.
+    """One thing to say."""
 
-    Attributes:
-      messages: by language, its wordings.
-      replies: by language, the short and the long answer.
-      says: the name of the frame that first has these replies.
-      slots: {'day2': 'day'} for the slots of the messages and what they are filled with.
-    """
-
-    messages: dict[str, tuple[str, ...]]
-    replies: dict[str, tuple[str, ...]]
-    says: str
-    slots: dict[str, str]
+    messages: dict[str, tuple[str, ...]]  # By language, its wordings.
+    replies: dict[str, tuple[str, ...]]  # By language, the short and the long answer.
+    says: str  # The name of the frame that first has these replies.
+    slots: dict[str, str]  # Slot of the messages -> what fills it: {'day2': 'day'}
 
     @property
     def weight(self) -> int:
@@ -102,21 +95,13 @@ FRAME = _frames()
 
 @dataclasses.dataclass(frozen=True)
 class Meaning:
-    """Meaning of one pair, in no language.
-
-    Attributes:
-      frame: its name.
-      wording: number of the message's wording.
-      rows: slot -> number of the phrase that fills it.
-      beside: the sentences around, each with the phrases in its own slots.
-      place: how many of them stand before the message.
-    """
+    """Meaning of one pair, in no language."""
 
     frame: str
-    wording: int
-    rows: dict[str, int]
-    beside: tuple['Beside', ...]
-    place: int
+    wording: int  # Number of the message's wording.
+    rows: dict[str, int]  # Slot -> number of the phrase that fills it.
+    beside: tuple['Beside', ...]  # The sentences around.
+    place: int  # How many of them stand before the message.
 
     @property
     def short(self) -> bool:
@@ -152,13 +137,7 @@ def sample(rng: random.Random) -> Meaning:
 
 
 def message(meaning: Meaning, lang: str, beside_lang: str = '') -> str:
-    """The message in one language.
-
-    Args:
-      meaning: what it says.
-      lang: its language.
-      beside_lang: the language of the sentences around it, if it is another.
-    """
+    """The message in one language, and the sentences around it in that or another one."""
     other = beside_lang or lang
     sentences = [_fill(PHRASES[b.kind][other][b.number], b.rows, other) for b in meaning.beside]
     core = FRAME[meaning.frame].messages[lang][meaning.wording]
@@ -219,13 +198,9 @@ def _slip(text: str, lang: str, rng: random.Random) -> str:
 
 
 def response_set(pairs: Sequence[tuple[str, tuple]]) -> list[tuple[float, str, str]]:
-    """The frequent replies, most frequent first.
+    """The frequent replies of pairs (reply, what it says), most frequent first.
 
-    Args:
-      pairs: reply and what it says, of every training pair.
-
-    Returns:
-      Logarithm of the relative frequency, text and cluster; one cluster says one thing.
+    Each has the logarithm of its relative frequency, text and cluster; one cluster says one thing.
     """
     counts = collections.Counter(text for text, _ in pairs)
     says = dict(pairs)
@@ -272,12 +247,13 @@ def _write_rows(folder: str, kind: str, lang: str, name: str, rows: Sequence[Seq
 
 def _train(folder: str) -> bytes:
     """Trained on the training pairs; the words are few, so most become one piece."""
-    lines = []
-    for lang in LANGUAGES:
-        place = os.path.join(folder, 'train', lang)
-        for name in sorted(os.listdir(place)):
-            with open(os.path.join(place, name), encoding='utf-8') as file:
-                lines += [text for line in file for text in line.split('\t')[:2]]
+    lines = [
+        text
+        for lang in LANGUAGES
+        for name in sorted(os.listdir(os.path.join(folder, 'train', lang)))
+        for line in corpus.lines(folder, 'train', lang, name)
+        for text in line.split('\t')[:2]
+    ]
     return tokenizers.train_sentencepiece(
         lines, size=_VOCABULARY_PIECES, symbols=_SYMBOLS, model_type='bpe'
     )

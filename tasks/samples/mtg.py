@@ -29,6 +29,7 @@ animals and weather.
   -> Baker Nora sells red lantern for twelve euros
 """
 
+import itertools
 import os
 import random
 import re
@@ -83,10 +84,7 @@ def _told(
 ) -> Example:
     """Four sentences about an event, and the target that it has.
 
-    Args:
-      rng: decides what is said.
-      events: rows of what somebody did, and the target.
-      sentences: gives the wordings of the sentences for the row of an event.
+    An event has a row of what somebody did, and the target; `sentences` are those for its number.
     """
     meanings = lexicon.sample(rng)
     event = rng.randrange(len(events['en']))
@@ -180,13 +178,11 @@ def _train(folder: str) -> bytes:
 
     The words are few, so most become one piece; bytes spell everything else, in any script.
     """
-    lines = []
-    for task in TASKS:
-        for lang in lexicon.LANGUAGES:
-            for side in ('src', 'trg'):
-                path = os.path.join(folder, task, lang, f'train.{side}')
-                with open(path, encoding='utf-8') as file:
-                    lines += [line.rstrip('\n').replace('\t', ' ') for line in file][::4]
+    lines = [
+        line.replace('\t', ' ')
+        for task, lang, side in itertools.product(TASKS, lexicon.LANGUAGES, ('src', 'trg'))
+        for line in corpus.lines(folder, task, lang, f'train.{side}')[::4]
+    ]
     return tokenizers.train_sentencepiece(
         lines, size=_VOCABULARY_PIECES, symbols=_SYMBOLS, model_type='bpe'
     )

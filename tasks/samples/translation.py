@@ -2,20 +2,20 @@
 
 Writes what `tasks/translation.py` reads, `<root>/translation/wmt20/{en-de,en-zh}/SPLIT.tsv`; and
 `<root>/sample_translation.model`, a joint BPE vocabulary. The same seed gives the same bytes. The
-texts are the summaries of the dialogues in `talks`.
+texts are the summaries of dialogues like those of clidsum.py.
 """
 
 import os
 import random
 
 from xlbench.data import tokenizers
-from xlbench.tasks.samples import corpus, talks
+from xlbench.tasks.samples import clidsum, corpus
 
 SPLITS = {'train': 6000, 'validation': 200, 'test': 300}  # Pairs.
 
 _VOCABULARY_PIECES = 1500
 _VOCABULARY_PAIRS = 3000
-_SYMBOLS = tuple(f'<{lang}>' for lang in talks.LANGUAGES)
+_SYMBOLS = tuple(f'<{lang}>' for lang in clidsum.LANGUAGES)
 
 
 def make_splits(seed: int) -> dict[str, list[dict[str, str]]]:
@@ -23,27 +23,25 @@ def make_splits(seed: int) -> dict[str, list[dict[str, str]]]:
 
     def make(rng: random.Random, split: str) -> dict[str, str]:
         del split
-        talk = rng.choice((talks.chat, talks.interview))(rng)
-        return {lang: talk[lang] for lang in talks.LANGUAGES}
+        talk = rng.choice((clidsum.chat, clidsum.interview))(rng)
+        return {lang: talk[lang] for lang in clidsum.LANGUAGES}
 
     return corpus.draw_splits('translation', SPLITS, seed, make, lambda made: [made['en']])
 
 
 def _write_corpus(folder: str, seed: int) -> None:
     for split, examples in make_splits(seed).items():
-        for lang in talks.LANGUAGES[1:]:
+        for lang in clidsum.LANGUAGES[1:]:
             lines = ''.join(f'{example["en"]}\t{example[lang]}\n' for example in examples)
             corpus.write_text(os.path.join(folder, 'wmt20', f'en-{lang}', f'{split}.tsv'), lines)
 
 
 def _train(folder: str) -> bytes:
     lines: list[str] = []
-    for lang in talks.LANGUAGES[1:]:
-        path = os.path.join(folder, 'wmt20', f'en-{lang}', 'train.tsv')
-        with open(path, encoding='utf-8') as file:
-            for _, line in zip(range(_VOCABULARY_PAIRS), file, strict=False):
-                english, other = line.rstrip('\n').split('\t')
-                lines += [english, talks.names_apart(other)]
+    for lang in clidsum.LANGUAGES[1:]:
+        for line in corpus.lines(folder, 'wmt20', f'en-{lang}', 'train.tsv')[:_VOCABULARY_PAIRS]:
+            english, other = line.split('\t')
+            lines += [english, clidsum.names_apart(other)]
     return tokenizers.train_sentencepiece(
         lines,
         size=_VOCABULARY_PIECES,

@@ -7,14 +7,7 @@ import pytest
 
 from xlbench import benchmarks
 from xlbench.benchmarks import languages, task_files
-from xlbench.metrics import (
-    Distinct,
-    MrsRouge,
-    MultilingualRouge,
-    SacreBleu,
-    segmenters,
-    words,
-)
+from xlbench.metrics import Distinct, MrsRouge, MultilingualRouge, SacreBleu, words
 from xlbench.system import errors
 
 
@@ -115,7 +108,7 @@ def forget():
     """Languages that a test registers are gone afterwards, and what metrics know of them."""
     with own_task_file.languages_forgotten():
         yield
-    segmenters.load.cache_clear()
+    words.segmenter.cache_clear()
     words.load.cache_clear()
 
 

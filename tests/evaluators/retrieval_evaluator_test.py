@@ -12,7 +12,7 @@ from xlbench import evaluators, metrics, models
 from xlbench.benchmarks import task_files
 from xlbench.data import prepared, tokenizers
 from xlbench.evaluators import candidates
-from xlbench.metrics import ranking
+from xlbench.metrics import mrs
 from xlbench.parallel import partitioning
 from xlbench.reporting import results
 from xlbench.retrieval import text_encoder
@@ -166,13 +166,13 @@ def test_suggestions_from_a_response_set(make, tasks, replies, tmp_path):
     expected, _ = metrics.score(metrics.MrsRouge('en'), targets, n_best)
     for metric in (metrics.SacreBleu(), metrics.MrsValidationRouge()):
         expected |= metrics.score(metric, targets, n_best)[0]
-    gold = ranking.gold_ids(responses.texts, targets)
+    gold = mrs.gold_ids(responses.texts, targets)
     inside = np.flatnonzero(gold >= 0)
     assert 0 < len(inside) < 33
     ranks = np.sum(scores[inside] >= scores[inside, gold[inside]][:, None], axis=1)
-    expected |= ranking.textbook(ranks, gold[inside])
+    expected |= mrs.ranks_in_set(ranks, gold[inside])
     ids = [responses.choose(order[i][:6], 3) for i in inside]
-    expected |= ranking.official(gold[inside], ids, len(responses))
+    expected |= mrs.suggested_ranks(gold[inside], ids, len(responses))
     assert {name: found[name] for name in expected} == pytest.approx(expected)
     assert {'mrr', 'loss', 'set_mrr', 'mrr_code', 'mrs_rouge', 'dist_1', 'bleu'} <= set(found)
     assert [row['scores'].get('set_rank') for row in rows] == [

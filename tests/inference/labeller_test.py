@@ -6,6 +6,7 @@ import io
 import json
 import pathlib
 import random
+import re
 import shutil
 from typing import NamedTuple
 from unittest import mock
@@ -501,7 +502,7 @@ def test_a_classifier_says_what_is_too_toxic_for_a_build_of_mrs(made, models):
     )
     kept = pairs.not_toxic(options, texts, 'en', [False] * 12)
     assert kept == [probability <= limit for probability in expected] and kept.count(False) == 6
-    assert len(plugins.model_digest(folder)) == 64
+    assert re.fullmatch('classifier [0-9a-f]{16}', plugins.scorer_identity(folder))
     with pytest.raises(UserError, match=r"unknown label in --toxic_label of .* 'toxic'"):
         plugins.scorer(folder, 'toxic')
     with pytest.raises(UserError, match='is not a classifier of texts'):
@@ -522,4 +523,4 @@ def test_what_is_too_toxic_is_said_by_a_classifier_of_the_hub(made, models, tmp_
     for place in (folder, hub.snapshot):
         (place / 'model.safetensors').unlink()
     with pytest.raises(UserError, match=r'judges/other has no model\.safetensors in the hub'):
-        plugins.model_digest('judges/other')
+        plugins.scorer_identity('judges/other')

@@ -10,8 +10,8 @@ from nightly import by_day
 from nltk.stem import SnowballStemmer
 
 from xlbench.metrics import suite as suite_lib
-from xlbench.metrics.meteor import Meteor, alignment, metric as metric_lib, settings, tables
-from xlbench.metrics.meteor.settings import Statistics
+from xlbench.metrics.meteor import Meteor, alignment, metric as metric_lib, tables
+from xlbench.metrics.meteor.metric import Statistics
 from xlbench.system import errors
 
 # Of the Java program with -m 'exact stem', and -norm where it has it: texts, the segments' scores
@@ -386,11 +386,11 @@ def fuzzed(lang, count):
 
 @pytest.mark.parametrize('lang', by_day(('de', 'hi'), WORDS))
 def test_two_thousand_pairs_equal_the_rule_of_java(lang):
-    name = lang if lang in settings.STEMMERS else 'other'
+    name = lang if lang in metric_lib.STEMMERS else 'other'
     metric = dataclasses.replace(Meteor.without_tables(name), text='raw')
     stem = None
     if name != 'other':
-        snowball = SnowballStemmer(settings.STEMMERS[name])
+        snowball = SnowballStemmer(metric_lib.STEMMERS[name])
         stem = lambda word: str(snowball.stem(Cased(word)))  # noqa: E731
     pairs, by_hash = [*fuzzed(lang, 2000)], 0
     rows = metric.per_example([r for _, r in pairs], [h for h, _ in pairs])

@@ -10,7 +10,7 @@ import task_records
 from xlbench import pipeline
 from xlbench.data import actions, baselines, noise, readers, segments, tokenizers
 from xlbench.metrics import rouge
-from xlbench.tasks.samples import clidsum, talks
+from xlbench.tasks.samples import clidsum
 
 Examples = list[dict[str, str]]
 
@@ -58,7 +58,7 @@ def test_triples_stand_in_the_turns(root, corpora):
 
 def test_the_languages_say_the_same(corpora):
     """In the same order, but for who stands in for whom, which Chinese says the other way round."""
-    chinese = dict(talks.NAMES)
+    chinese = dict(clidsum.NAMES)
     any_chinese = re.compile('|'.join(chinese.values()))
     any_name = re.compile(rf'\b(?:{"|".join(chinese)})\b')
     for examples in corpora.values():
@@ -75,7 +75,7 @@ def test_the_languages_say_the_same(corpora):
 
 
 def test_no_name_is_part_of_another_one():
-    for column in zip(*talks.NAMES, strict=True):
+    for column in zip(*clidsum.NAMES, strict=True):
         for name in column:
             assert [other for other in column if name in other] == [name]
 
@@ -86,7 +86,7 @@ def test_summaries_follow_from_the_turns(corpora):
         turns = said(example)
         work, _, meeting = example['summary'].rpartition(' They will meet ')
         assert meeting.removesuffix('.') in turns[-2][1]
-        assert turns[-1][1] in talks.UTTERANCES['agreeing']
+        assert turns[-1][1] in clidsum.UTTERANCES['agreeing']
         for name, job in re.findall(r'(\w+) will ([^.]+?)(?: because|\.)', work):
             (asked,) = [at for at, (_, text) in enumerate(turns) if job in text]
             who, text = turns[asked + 1]
@@ -95,11 +95,11 @@ def test_summaries_follow_from_the_turns(corpora):
     for example in corpora['XMediaSum40k', 'test']:
         sides = {}
         for who, text in said(example):
-            if text in talks.UTTERANCES['supporting']:
+            if text in clidsum.UTTERANCES['supporting']:
                 sides[who] = True
-            elif text in talks.UTTERANCES['opposing']:
+            elif text in clidsum.UTTERANCES['opposing']:
                 sides[who] = False
-            elif text in talks.UTTERANCES['turning']:
+            elif text in clidsum.UTTERANCES['turning']:
                 sides[who] = not sides[who]
         for names, side in re.findall(r'([\w, ]+) (?:is|are) (for|against) it', example['summary']):
             for name in re.split(', | and ', names.strip()):
@@ -188,7 +188,7 @@ def test_vocabulary(root, corpora):
     ids = tokenizer.encode('[summarize] anna: <mask> it.').tolist()
     assert {tokenizer.vocab_size - 2, tokenizer.vocab_size - 3} <= set(ids)
     assert tokenizer.decode(ids) == '[summarize] anna: <mask> it.'
-    for lang in talks.LANGUAGES:
+    for lang in clidsum.LANGUAGES:
         assert len(tokenizer.encode_batch([f'<{lang}> x'])[0]) <= 4
     for examples in corpora.values():
         for key, most in (('dialogue', 191), ('summary_de', 63), ('summary_zh', 63)):

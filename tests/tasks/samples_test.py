@@ -12,17 +12,7 @@ import sample_files
 
 from xlbench.data import tokenizers
 from xlbench.system import errors
-from xlbench.tasks.samples import (
-    clidsum,
-    corpus,
-    labels,
-    lexicon,
-    mrs,
-    mtg,
-    talks,
-    texts,
-    translation,
-)
+from xlbench.tasks.samples import clidsum, corpus, labels, lexicon, mrs, mtg, texts, translation
 
 # What makes the examples of a seed.
 MODULES = {
@@ -97,9 +87,9 @@ SLOTS = {
     *lexicon.forms('en', lexicon.sample(random.Random(0))),
     *('price', 'did', 'do', 'did_plural', 'pronoun', 'what'),
     *(f'{name}{number}' for name in mrs.PHRASES for number in ('', '2')),
-    *(*talks.TABLES, 'names', 'other', 'does'),
+    *(*clidsum.TABLES, 'names', 'other', 'does'),
 }
-LANGUAGES = {'phrases': mrs.LANGUAGES, 'frames': mrs.LANGUAGES, 'talks': talks.LANGUAGES}
+LANGUAGES = {'phrases': mrs.LANGUAGES, 'frames': mrs.LANGUAGES, 'talks': clidsum.LANGUAGES}
 CHINESE = '[一-鿿]+'
 # What cells of a block in each language look like.
 FORMS = dict.fromkeys(('object', 'job'), (r'\S+/DET .*/NOUN.*',) * 2)

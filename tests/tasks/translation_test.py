@@ -9,7 +9,7 @@ from xlbench.benchmarks import TRANSLATION
 from xlbench.data import readers, tokenizers
 from xlbench.system import errors
 from xlbench.tasks import translation
-from xlbench.tasks.samples import talks, translation as sample
+from xlbench.tasks.samples import clidsum, translation as sample
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_the_sample_is_in_the_official_form(root, monkeypatch):
     assert tokenizers.SAMPLE_SIZES['sample_translation'] == sample._VOCABULARY_PIECES
     monkeypatch.setattr(sample, '_VOCABULARY_PIECES', 700)
     assert sample.write(str(root)) and not sample.write(str(root))
-    for lang in talks.LANGUAGES[1:]:
+    for lang in clidsum.LANGUAGES[1:]:
         splits = [pairs(f'translation_wmt20_en_{lang}', split) for split in sample.SPLITS]
         assert list(map(len, splits)) == list(sample.SPLITS.values())
         sources = [source for split in splits for source, _ in split]

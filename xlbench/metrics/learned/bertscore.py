@@ -63,29 +63,18 @@ class BertScore(contract.OfTexts):
     """BERTScore, 0 to 100 where it is not rescaled: precision, recall and F1, means over texts.
 
     A target may be several references; the best precision, recall and F1 count, each for itself.
-
-    Attributes:
-      lang: ISO code of the texts, or en-sci; it decides the model and the baseline.
-      model: a folder, or a name of the Hugging Face hub; '' is the package's for the language.
-      layer: of which the vectors are; 0 are the embeddings, -1 the package's for the model.
-      idf: whether rare tokens of the references weigh more.
-      rescale: whether the baseline of the language and model becomes 0; it is a file of the
-        package bert-score, if `baseline` names none.
-      baseline: a table with a row a layer: layer, precision, recall, F1.
-      lowercase: whether texts are lower-cased, as ClidSum does.
-      batch_size: the package's, 64 by default, which decides a few scores: in a batch it pads
-        with similarities of 0, so that a token that is unlike all others counts as 0 and not
-        below, but for those beside the longest text. 1 compares each pair for itself. How
-        texts are really encoded does not depend on it.
     """
 
-    lang: str = ''
-    model: str = ''
-    layer: int = -1
-    idf: bool = False
-    rescale: bool = False
-    baseline: str = ''
-    lowercase: bool = False
+    lang: str = ''  # ISO code of the texts, or en-sci; it decides the model and the baseline.
+    model: str = ''  # A folder, or a name of the hub; '' is the package's for the language.
+    layer: int = -1  # Of the vectors; 0 are the embeddings, -1 the package's for the model.
+    idf: bool = False  # Rare tokens of the references weigh more.
+    rescale: bool = False  # The baseline, by default one of the package, becomes 0.
+    baseline: str = ''  # A table with a row a layer: layer, precision, recall, F1.
+    lowercase: bool = False  # As ClidSum has texts.
+    # The package's, which decides a few scores: in a batch it pads with similarities of 0, so that
+    # a token that is unlike all others counts as 0 and not below, but for those beside the longest
+    # text. 1 compares each pair for itself. How texts are really encoded does not depend on it.
     batch_size: int = 64
 
     def __post_init__(self):
@@ -113,14 +102,8 @@ class BertScore(contract.OfTexts):
     def of_encoder(cls, model: str, lang: str = '', layer: int = -1) -> 'BertScore':
         """BERTScore by any encoder, whether or not the package knows it.
 
-        Args:
-          model: a folder, or a name of the hub.
-          lang: of the texts, if it is known.
-          layer: of which the vectors are; -1 is the package's for the model, or else three
-            quarters of its layers, as 9 of 12.
-
-        Raises:
-          UserError: a layer has to be found for a model that is not here.
+        Layer -1 is the package's for the model, or else three quarters of its layers, as 9 of 12;
+        UserError if it has to be found for a model that is not here.
         """
         if layer == -1 and model not in _LAYERS:
             config = files.read_json(weights.folder(model) / 'config.json', dict)
@@ -133,7 +116,8 @@ class BertScore(contract.OfTexts):
     @property
     def signature(self) -> str:
         """Gives bert_score's hash, the versions it equals, and the changes made to texts."""
-        name = f'{pathlib.PurePath(self._model).name if self._is_folder else self._model}'
+        path = pathlib.Path(self._model).expanduser()
+        name = path.name if path.is_dir() else self._model
         version, equals = _VERSIONS
         parts = f'{name}_L{self._layer}_{"idf" if self.idf else "no-idf"}_{version}'
         if self.rescale or self.baseline:
@@ -142,7 +126,6 @@ class BertScore(contract.OfTexts):
         return f'{parts}|case:{case}|batch:{self.batch_size}|{equals}|xlbench-{xlbench.__version__}'
 
     def missing(self) -> list[str]:
-        """Lists missing files, a line each, with the command to type."""
         lines = weights.missing('BERTScore', self._model, _SIZES.get(self._model, '0.4 GB'))
         if (self.rescale or self.baseline) and not self._baseline_file.is_file():
             if self.baseline:
@@ -173,14 +156,13 @@ class BertScore(contract.OfTexts):
         rows = self.references(targets, predictions)
         encoder = _encoder(str(weights.folder(self._model)), self._layer)
         owners = [i for i, row in enumerate(rows) for _ in row]
-        references = encoder.ids(self._texts([text for row in rows for text in row]))
-        candidates = encoder.ids(self._texts(predictions))
+        given = [text for row in rows for text in row]
+        if self.lowercase:
+            given, predictions = ([t.lower() for t in texts] for texts in (given, predictions))
+        references, candidates = encoder.ids(given), encoder.ids(predictions)
         scale = _weights(references if self.idf else None, encoder.special)
         found = np.full((3, len(rows)), -math.inf)
-        padded = (
-            self._padded([candidates[i] for i in owners]),
-            self._padded(references),
-        )
+        padded = self._padded([candidates[i] for i in owners]), self._padded(references)
         jobs = [(candidates[i], reference) for i, reference in zip(owners, references, strict=True)]
         for place, vectors, other_vectors in encoder.pairs(jobs):
             candidate, reference = jobs[place]
@@ -212,15 +194,8 @@ class BertScore(contract.OfTexts):
         return self.model or _MODELS.get(self.lang, _MULTILINGUAL)
 
     @property
-    def _is_folder(self) -> bool:
-        return pathlib.Path(self._model).expanduser().is_dir()
-
-    @property
     def _layer(self) -> int:
         return _LAYERS[self._model] if self.layer == -1 else self.layer
-
-    def _texts(self, texts: Sequence[str]) -> list[str]:
-        return [text.lower() for text in texts] if self.lowercase else list(texts)
 
     @property
     def _baseline_file(self) -> pathlib.Path:
@@ -253,11 +228,9 @@ class BertScore(contract.OfTexts):
 def _weights(
     references: Sequence[np.ndarray] | None, special: Sequence[int | None]
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """Ids of a text [length] -> the weights of its tokens [length]: 1 or idf; 0 for special ones.
+    """Ids of a text [length] -> the weights of its tokens [length]: 1, or idf in `references`.
 
-    Args:
-      references: ids, of which idf is counted; None weighs all alike.
-      special: ids that weigh nothing; with idf they are in every reference, or count as others.
+    The ids of `special` weigh nothing; with idf they are in every reference, or count as others.
     """
     if references is None:
         return lambda ids: (~np.isin(ids, np.array(special))).astype(np.float32)
@@ -275,13 +248,10 @@ def _match(
     other_weights: np.ndarray,
     floors: Sequence[float],
 ) -> np.ndarray:
-    """[precision, recall, F1] of two texts.
+    """[precision, recall, F1] of two texts, whose vectors [length, dim] have norm 1.
 
-    Args:
-      candidate, reference: [length, dim], of norm 1.
-      weights, other_weights: [length], of the candidate's and the reference's tokens.
-      floors: the least that tokens of the reference and of the candidate are similar to the most
-        similar one of the other text: 0 beside padding, else -1.
+    The weights are [length]. The floors are the least that tokens of the reference and of the
+    candidate are similar to the most similar one of the other text: 0 beside padding, else -1.
     """
     if len(candidate) == 2 or len(reference) == 2:  # Nothing but special tokens.
         return np.zeros(3)

@@ -20,19 +20,12 @@ if TYPE_CHECKING:
     from xlbench.metrics.learned.regressor import Regressor
 
 _ZIPS = 'https://storage.googleapis.com/bleurt-oss'
-# Checkpoint -> its file there (google-research/bleurt, checkpoints.md).
-_PUBLISHED = {
-    'BLEURT-20': '-21/BLEURT-20.zip',
-    'BLEURT-20-D12': '-21/BLEURT-20-D12.zip',
-    'BLEURT-20-D6': '-21/BLEURT-20-D6.zip',
-    'BLEURT-20-D3': '-21/BLEURT-20-D3.zip',
-    'bleurt-tiny-128': '/bleurt-tiny-128.zip',
-    'bleurt-tiny-512': '/bleurt-tiny-512.zip',
-    'bleurt-base-128': '/bleurt-base-128.zip',
-    'bleurt-base-512': '/bleurt-base-512.zip',
-    'bleurt-large-128': '/bleurt-large-128.zip',
-    'bleurt-large-512': '/bleurt-large-512.zip',
-}
+# Checkpoints there, the first four in bleurt-oss-21 (google-research/bleurt, checkpoints.md).
+_PUBLISHED = (
+    'BLEURT-20', 'BLEURT-20-D12', 'BLEURT-20-D6', 'BLEURT-20-D3',
+    'bleurt-tiny-128', 'bleurt-tiny-512', 'bleurt-base-128', 'bleurt-base-512',
+    'bleurt-large-128', 'bleurt-large-512',
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,12 +33,9 @@ class Bleurt(contract.OfTexts):
     """BLEURT as its checkpoints give it: most are near 0 to 1, and no number is out of bounds.
 
     It is not multiplied by 100, unlike the other scores.
-
-    Attributes:
-      checkpoint: a folder with a published checkpoint, unpacked, or one for transformers; or a
-        name of the Hugging Face hub with such a one.
     """
 
+    # A folder with a published checkpoint, unpacked, or one for transformers; or a hub's name.
     checkpoint: str = 'BLEURT-20'
 
     def __post_init__(self):
@@ -55,18 +45,17 @@ class Bleurt(contract.OfTexts):
     @property
     def signature(self) -> str:
         """The checkpoint's name, and what it equals."""
-        name = pathlib.PurePath(self.checkpoint.rstrip('/')).name
-        if not pathlib.Path(self.checkpoint).expanduser().is_dir():
-            name = self.checkpoint
+        path = pathlib.Path(self.checkpoint).expanduser()
+        name = path.name if path.is_dir() else self.checkpoint
         return f'bleurt:{name}|equals:google-research/bleurt@cebe7e6|xlbench-{xlbench.__version__}'
 
     def missing(self) -> list[str]:
-        """Lists missing files, a line each, with the command to type."""
         name = pathlib.PurePath(self.checkpoint).name
         if name in _PUBLISHED and not pathlib.Path(self.checkpoint).expanduser().is_dir():
+            place = f'{_ZIPS}{"-21" if name[:2] == "BL" else ""}/{name}.zip'
             return [
                 f'BLEURT needs the checkpoint {self.checkpoint}, which is not here: curl -LO '
-                f'{_ZIPS}{_PUBLISHED[name]} && unzip {name}.zip'
+                f'{place} && unzip {name}.zip'
             ]
         return weights.missing('BLEURT', self.checkpoint)
 

@@ -50,13 +50,9 @@ class _Config(msgspec.Struct):
 
 
 class Regressor:
-    """A checkpoint of BLEURT.
+    """A checkpoint of BLEURT: a published folder with saved_model.pb, or one for transformers.
 
-    Args:
-      folder: a published checkpoint, with saved_model.pb, or one for transformers.
-
-    Raises:
-      UserError: a file that is missing or broken, or a model of another kind.
+    UserError for a file that is missing or broken, and for a model of another kind.
     """
 
     def __init__(self, folder: pathlib.Path):

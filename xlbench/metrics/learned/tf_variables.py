@@ -23,7 +23,7 @@ _FLOAT = 1  # DT_FLOAT.
 
 
 class _Place(NamedTuple):
-    """The place of a variable: type, shape, file, first byte, bytes."""
+    """Type, shape, file, first byte and bytes of a variable."""
 
     dtype: int
     shape: tuple[int, ...]
@@ -35,11 +35,8 @@ class _Place(NamedTuple):
 def read(prefix: pathlib.Path) -> dict[str, np.ndarray]:
     """The float32 variables by their names; others, such as a step's counter, are left out.
 
-    Args:
-      prefix: FOLDER/variables/variables of a SavedModel, or FOLDER/model.ckpt-1000.
-
-    Raises:
-      UserError: a file that is not there, or is not what it should be.
+    `prefix` is FOLDER/variables/variables of a SavedModel, or FOLDER/model.ckpt-1000. UserError if
+    a file is missing or broken.
     """
     index = prefix.with_name(f'{prefix.name}.index')
     try:

@@ -32,14 +32,9 @@ _Batch = tuple[list[tuple[int, int, int]], list[np.ndarray]]
 
 
 class TokenEncoder:
-    """The encoder of a folder, cut off behind a layer.
+    """The encoder of a folder, cut off behind a layer, of which 0 are the embeddings.
 
-    Args:
-      folder: with a checkpoint of an encoder and its vocabulary.
-      layer: the last one; 0 are the embeddings.
-
-    Attributes:
-      special: the ids of the tokens that open and close a text.
+    `special` are the ids of the tokens that open and close a text.
     """
 
     def __init__(self, folder: pathlib.Path, layer: int):

@@ -21,10 +21,7 @@ def hub_name(model: str) -> str:
 def missing(metric: str, model: str, size: str = '') -> list[str]:
     """Lists the steps that are needed before a model can be read; none if it is here.
 
-    Args:
-      metric: that takes it, for the message.
-      model: a folder or a hub name.
-      size: of the download, if it is known.
+    The message names the metric that takes it, and the size of the download, if it is known.
     """
     name = hub_name(model)
     if pathlib.Path(name).expanduser().is_dir():

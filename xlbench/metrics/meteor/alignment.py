@@ -21,21 +21,15 @@ _UTF_16 = f'utf-16-{sys.byteorder[0]}e'  # Of this machine, as array reads it.
 
 
 class Match(NamedTuple):
-    """Words of the reference that are those of the hypothesis.
+    """Words of the reference that are those of the hypothesis."""
 
-    Attributes:
-      start, length: where in the reference.
-      other, other_length: where in the hypothesis.
-      module: which module has found it: its place in the list of modules.
-      gain: what it adds to the coverage: its words on both sides. Of a match that is not exact
-        each side counts half and is cut, so that single words add nothing.
-    """
-
-    start: int
+    start: int  # In the reference.
     length: int
-    other: int
+    other: int  # In the hypothesis.
     other_length: int
-    module: int
+    module: int  # Place in the list of modules of the one that has found it.
+    # Addition to the coverage: its words on both sides. Of a match that is not exact each side
+    # counts half and is cut, so that single words add nothing.
     gain: int
 
 
@@ -139,11 +133,7 @@ def _base_forms(word: str, table: Synonyms) -> Sequence[str]:
 
 
 class Paraphrases:
-    """Runs of words that a table has side by side.
-
-    Args:
-      rows: phrase and paraphrase, in the table's order.
-    """
+    """Runs of words that a table has side by side: phrase and paraphrase, in its order."""
 
     def __init__(self, rows: Iterable[tuple[str, str]]):
         self._table: dict[str, dict[tuple[str, ...], None]] = {}
@@ -218,10 +208,7 @@ _rank = operator.itemgetter(0)
 def align(hypothesis: Words, reference: Words, matchers: Sequence[Matcher]) -> Alignment:
     """The alignment that the tool chooses.
 
-    Args:
-      hypothesis, reference: words.
-      matchers: the modules; where the words of both texts have equal keys, only the first one is
-        asked.
+    Where the words of both texts have equal keys, only the first of the matchers is asked.
     """
     if [*map(key, hypothesis)] == [*map(key, reference)]:
         matchers = matchers[:1]
@@ -267,9 +254,8 @@ def _chunks(matches: Sequence[Match]) -> int:
 def _search(starts: Sequence[Sequence[_Step]], fixed: Mapping[int, _Step]) -> list[Match]:
     """The free matches of the best path.
 
-    Args:
-      starts: of each word of the reference, the free matches that begin with it.
-      fixed: the matches that every path has, by their first words.
+    `starts` has the free matches that begin with each word of the reference, and `fixed` those that
+    every path has, by their first words.
     """
     used = other_used = 0
     for step in fixed.values():

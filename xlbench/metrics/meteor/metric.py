@@ -4,48 +4,127 @@ Equal to the Java program, segment by segment; see alignment.py for how it gets 
 for the files that it needs.
 """
 
+import collections
 import dataclasses
 import functools
 import importlib.metadata
+import math
 import pathlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from xlbench.benchmarks import languages
-from xlbench.metrics import contract, nltk_loading
+from xlbench.metrics import contract
 from xlbench.metrics.contract import Scored, Targets
-from xlbench.metrics.meteor import alignment, settings, tables
-from xlbench.metrics.meteor.settings import Setting, Statistics, count
+from xlbench.metrics.meteor import alignment, tables
+from xlbench.metrics.words import load_nltk
 from xlbench.system import errors
 
+MODULES = ('exact', 'stem', 'synonym', 'paraphrase')
+# METEOR's names of languages that are not ISO codes.
+NAMES = {'cs': 'cz', 'sv': 'se'}
+STEMMERS = {
+    'da': 'danish', 'de': 'german', 'en': 'english', 'es': 'spanish', 'fi': 'finnish',
+    'fr': 'french', 'hu': 'hungarian', 'it': 'italian', 'nl': 'dutch', 'no': 'norwegian',
+    'pt': 'portuguese', 'ro': 'romanian', 'ru': 'russian', 'se': 'swedish',
+}  # fmt: skip
+LANGUAGES = tuple(sorted({*STEMMERS, 'cz', 'tr', 'other'}))
 _TEXTS = {'norm': 'norm', 'lower': 'lc_only', 'raw': 'no_norm'}  # As the tool identifies them.
 # Languages with rules of their own; English apostrophes belong to the right, French to the left.
 _NORMALISED = ('cz', 'de', 'en', 'es', 'fr', 'ru')
-# What counts as a letter: Latin and Cyrillic.
-_LETTERS = 'A-Za-zŠŽšžŸÀ-ÖØ-öø-ž\u0400-\u04ff\u0500-\u0527\ua640-\ua66e\ua67e-\ua697\u1d00-\u1d7f'
-_SPACE = ' \\t\\n\\x0b\\f\\r'
-_OTHER = re.compile(f"[^{_LETTERS}0-9{_SPACE}.'`,\\-‘’]")
-_DOTS = re.compile(r'\.{2,}')
-_COMMAS = [
-    re.compile(pattern) for pattern in ('([^0-9]),([^0-9])', '([0-9]),([^0-9])', '([^0-9]),([0-9])')
-]
-_DASH = re.compile(f'([{_LETTERS}0-9.])-([{_LETTERS}0-9])')
-_BETWEEN = re.compile(f"([{_LETTERS}])'([{_LETTERS}])")
-_APOSTROPHES = [
-    re.compile(pattern)
-    for pattern in (
-        f"([^{_LETTERS}])'([^{_LETTERS}])",
-        f"([^{_LETTERS}0-9])'([{_LETTERS}])",
-        f"([{_LETTERS}])'([^{_LETTERS}])",
-    )
-]
-_FRENCH = [_APOSTROPHES[0], re.compile(f"([^{_LETTERS}])'([{_LETTERS}])"), _APOSTROPHES[2]]
-_DECADE = re.compile("([0-9])'s")
-_LETTER = re.compile(f'[{_LETTERS}]')
-_WIDE = re.compile('[ \u00a0\u2000-\u200a\u202f\u205f\u3000]+')
-_TRIMMED = ''.join(map(chr, range(0x21)))  # What Java's trim() takes from the ends of a line.
-_ASCII_SPACE = re.compile('[ \\t\\n\\f\\r]+')
-_KEPT_DOTS = '\ue000'  # A run of dots while single ones are looked at; n of them stand for n dots.
+_PHRASES = ('exact', 'stem', 'paraphrase')
+
+
+class Setting(NamedTuple):
+    """Parameters of a language: alpha, beta, gamma, delta; weights by a module's place."""
+
+    parameters: tuple[float, float, float, float]
+    modules: tuple[str, ...]
+    weights: tuple[float, ...]
+
+
+# edu.cmu.meteor.util.Constants of the jar: the task `rank` of the languages that have it.
+_SETTINGS = {
+    'en': Setting((0.85, 0.20, 0.60, 0.75), MODULES, (1.0, 0.6, 0.8, 0.6)),
+    'cz': Setting((0.95, 0.20, 0.60, 0.80), ('exact', 'paraphrase'), (1.0, 0.4)),
+    'fr': Setting((0.90, 1.40, 0.60, 0.65), _PHRASES, (1.0, 0.2, 0.4)),
+    'es': Setting((0.65, 1.30, 0.50, 0.80), _PHRASES, (1.0, 0.8, 0.6)),
+    'de': Setting((0.95, 1.00, 0.55, 0.55), _PHRASES, (1.0, 0.8, 0.2)),
+    'ru': Setting((0.75, 1.40, 0.70, 0.50), _PHRASES, (1.0, 0.5, 0.5)),
+}
+
+
+def setting_of(lang: str) -> Setting:
+    """The tool's parameters for a language; others have those of the task `li`."""
+    modules = ('exact',) if lang == 'other' else ('exact', 'stem')
+    others = Setting((0.75, 1.40, 0.70, 0.50), modules, (1.0, 0.5, 0.5, 0.5))
+    return _SETTINGS.get(lang, others)
+
+
+class Statistics(NamedTuple):
+    """Sufficient statistics of a score, of one text or of many.
+
+    The lengths and the modules' counts have four numbers in a row: content words of the hypothesis
+    and of the reference, function words of the hypothesis and of the reference.
+    """
+
+    lengths: tuple[int, ...]  # Of the texts.
+    modules: tuple[tuple[int, ...], ...]  # Of the words that each module has matched.
+    matched: tuple[int, int]  # Words of both sides.
+    chunks: int  # Runs of matches; none of a text that matches as a whole.
+
+    def plus(self, other: 'Statistics') -> 'Statistics':
+        """Adds the statistics of two sets of texts."""
+        rows = zip((self.lengths, *self.modules), (other.lengths, *other.modules), strict=True)
+        lengths, *modules = (tuple(map(sum, zip(*row, strict=True))) for row in rows)
+        matched = self.matched[0] + other.matched[0], self.matched[1] + other.matched[1]
+        return Statistics(lengths, tuple(modules), matched, self.chunks + other.chunks)
+
+    def score(self, setting: Setting) -> float:
+        """The score, 0 to 1, by equations 1 to 5 of W14-3348, as the tool computes them."""
+        alpha, beta, gamma, delta = setting.parameters
+        sides = []
+        for side in (0, 1):
+            length = delta * self.lengths[side] + (1 - delta) * self.lengths[side + 2]
+            matched = sum(
+                weight * (delta * module[side] + (1 - delta) * module[side + 2])
+                for weight, module in zip(setting.weights, self.modules, strict=False)
+            )
+            sides.append(matched / length if length else math.nan)
+        precision, recall = sides
+        mean = math.nan
+        if precision > 0 and recall > 0:
+            mean = 1 / ((1 - alpha) / precision + alpha / recall)
+        words = sum(self.matched) / 2
+        fragments = self.chunks / words if words else math.nan
+        score = max(0.0, mean * (1 - gamma * fragments**beta))
+        return 0.0 if math.isnan(score) else score
+
+
+def count(
+    hypothesis: Sequence[str], reference: Sequence[str], aligned: alignment.Alignment
+) -> Statistics:
+    """The statistics of one text."""
+
+    def measured(words: Iterable[str]) -> tuple[int, int]:
+        """(content, function)"""
+        sizes = collections.Counter(word.lower() in tables.FUNCTION_WORDS for word in words)
+        return sizes[False], sizes[True]
+
+    def row(words: Iterable[str], others: Iterable[str]) -> tuple[int, ...]:
+        (content, function), (other_content, other_function) = measured(words), measured(others)
+        return content, other_content, function, other_function
+
+    of_module: list[tuple[list[str], list[str]]] = [([], []) for _ in MODULES]
+    for match in aligned.matches:
+        words, others = of_module[match.module]
+        words += hypothesis[match.other : match.other + match.other_length]
+        others += reference[match.start : match.start + match.length]
+    matched = (sum(len(words) for words, _ in of_module), sum(len(o) for _, o in of_module))
+    whole = matched == (len(hypothesis), len(reference)) and aligned.chunks == 1
+    modules = tuple(row(*sides) for sides in of_module)
+    return Statistics(row(hypothesis, reference), modules, matched, 0 if whole else aligned.chunks)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,23 +135,19 @@ class Meteor(contract.OfTexts):
     modules, or without the tool's files, it gets another name, such as meteor_exact_stem.
 
     A target may be several references: a list of texts; the one with the best score counts.
-
-    Attributes:
-      lang: ISO code, METEOR's own (cz, se), or 'other' for words with spaces between them.
-      modules: the tool's -m; () are the language's own.
-      text: 'norm' (the tool's -norm), 'lower' or 'raw', which neither sets punctuation apart nor
-        changes case; '' is 'norm' where the tool can, and else 'lower'.
     """
 
-    lang: str
-    modules: Sequence[str] = ()
+    lang: str  # ISO code, METEOR's own (cz, se), or 'other' for words with spaces between them.
+    modules: Sequence[str] = ()  # The tool's -m; () are the language's own.
+    # 'norm' (the tool's -norm), 'lower' or 'raw', which neither sets punctuation apart nor changes
+    # case; '' is 'norm' where the tool can, and else 'lower'.
     text: str = ''
 
     def __post_init__(self):
         object.__setattr__(self, 'modules', tuple(self.modules))
-        if self._lang not in settings.LANGUAGES:
+        if self._lang not in LANGUAGES:
             raise errors.unknown(
-                'language of METEOR', self.lang, settings.LANGUAGES, "Texts in words are 'other'"
+                'language of METEOR', self.lang, LANGUAGES, "Texts in words are 'other'"
             )
         if self.text and self.text not in _TEXTS:
             raise errors.unknown('text of METEOR', self.text, _TEXTS)
@@ -82,12 +157,12 @@ class Meteor(contract.OfTexts):
                 "take text='lower' with words that have spaces between them"
             )
         for module in self.modules:
-            if module not in settings.MODULES:
-                raise errors.unknown('module of METEOR', module, settings.MODULES)
+            if module not in MODULES:
+                raise errors.unknown('module of METEOR', module, MODULES)
         setting = self._setting
         if 'synonym' in setting.modules and self._lang != 'en':
             raise errors.UserError(f'METEOR has synonyms of English only, none of {self.lang}')
-        if 'stem' in setting.modules and self._lang not in settings.STEMMERS:
+        if 'stem' in setting.modules and self._lang not in STEMMERS:
             raise errors.UserError(
                 f"METEOR's stems of {self.lang} are not here; take modules=('exact',)"
             )
@@ -101,14 +176,14 @@ class Meteor(contract.OfTexts):
     def for_language(cls, lang: str, modules: Sequence[str] = ()) -> 'Meteor':
         """METEOR of a language; with spaces between words but not METEOR's own, it is 'other'."""
         row = languages.LANGUAGES.get(lang)
-        is_known = settings.NAMES.get(lang, lang) in settings.LANGUAGES
+        is_known = NAMES.get(lang, lang) in LANGUAGES
         return cls('other' if row and row.spaces and not is_known else lang, modules=modules)
 
     @classmethod
     def without_tables(cls, lang: str) -> 'Meteor':
         """Equal words and equal stems alone, which need none of METEOR's tables."""
-        name = settings.NAMES.get(lang, lang)
-        modules = ('exact', 'stem') if name in settings.STEMMERS else ('exact',)
+        name = NAMES.get(lang, lang)
+        modules = ('exact', 'stem') if name in STEMMERS else ('exact',)
         return cls.for_language(lang, modules)
 
     @property
@@ -140,14 +215,13 @@ class Meteor(contract.OfTexts):
     def score_name(self) -> str:
         """`meteor`, or another name where it is not the tool's own score of the language."""
         name = 'meteor'
-        if self._setting.modules != settings.setting_of(self._lang).modules:
+        if self._setting.modules != setting_of(self._lang).modules:
             name += ''.join(f'_{module}' for module in self._setting.modules)
         if self._jar is None and self._text == 'norm':
             name += '_no_tables'
         return name
 
     def missing(self) -> list[str]:
-        """Lists missing files, a line each, with the command to type."""
         modules, lines = self._setting.modules, []
         lacks_synonyms = 'synonym' in modules and self._jar is None
         lacks_phrases = 'paraphrase' in modules and self._paraphrase_file is None
@@ -186,7 +260,7 @@ class Meteor(contract.OfTexts):
 
     @property
     def _lang(self) -> str:
-        return settings.NAMES.get(self.lang, self.lang)
+        return NAMES.get(self.lang, self.lang)
 
     @property
     def _text(self) -> str:
@@ -198,7 +272,7 @@ class Meteor(contract.OfTexts):
 
     @functools.cached_property
     def _setting(self) -> Setting:
-        setting = settings.setting_of(self._lang)
+        setting = setting_of(self._lang)
         return setting._replace(modules=tuple(self.modules) or setting.modules)
 
     @property
@@ -221,7 +295,7 @@ class Meteor(contract.OfTexts):
             if module == 'exact':
                 made.append(alignment.exact)
             elif module == 'stem':
-                made.append(alignment.stems(_stemmer(settings.STEMMERS[self._lang])))
+                made.append(alignment.stems(_stemmer(STEMMERS[self._lang])))
             elif module == 'synonym':
                 made.append(alignment.synonyms(tables.synonyms(self._jar)))
             elif path := self._paraphrase_file:
@@ -239,7 +313,7 @@ class _Cased(str):
 
 @functools.cache
 def _stemmer(language: str) -> Callable[[str], str]:
-    nltk_loading.load()
+    load_nltk()
     from nltk.stem import SnowballStemmer
 
     stem = SnowballStemmer(language).stem
@@ -247,6 +321,33 @@ def _stemmer(language: str) -> Callable[[str], str]:
 
 
 # ------------------------------------------------------------------------ text as the tool sets it
+
+# What counts as a letter: Latin and Cyrillic.
+_LETTERS = 'A-Za-zŠŽšžŸÀ-ÖØ-öø-ž\u0400-\u04ff\u0500-\u0527\ua640-\ua66e\ua67e-\ua697\u1d00-\u1d7f'
+_SPACE = ' \\t\\n\\x0b\\f\\r'
+_OTHER = re.compile(f"[^{_LETTERS}0-9{_SPACE}.'`,\\-‘’]")
+_DOTS = re.compile(r'\.{2,}')
+_COMMAS = [
+    re.compile(pattern) for pattern in ('([^0-9]),([^0-9])', '([0-9]),([^0-9])', '([^0-9]),([0-9])')
+]
+_DASH = re.compile(f'([{_LETTERS}0-9.])-([{_LETTERS}0-9])')
+_BETWEEN = re.compile(f"([{_LETTERS}])'([{_LETTERS}])")
+_APOSTROPHES = [
+    re.compile(pattern)
+    for pattern in (
+        f"([^{_LETTERS}])'([^{_LETTERS}])",
+        f"([^{_LETTERS}0-9])'([{_LETTERS}])",
+        f"([{_LETTERS}])'([^{_LETTERS}])",
+    )
+]
+_FRENCH = [_APOSTROPHES[0], re.compile(f"([^{_LETTERS}])'([{_LETTERS}])"), _APOSTROPHES[2]]
+_DECADE = re.compile("([0-9])'s")
+_LETTER = re.compile(f'[{_LETTERS}]')
+_WIDE = re.compile('[ \u00a0\u2000-\u200a\u202f\u205f\u3000]+')
+_TRIMMED = ''.join(map(chr, range(0x21)))  # What Java's trim() takes from the ends of a line.
+_ASCII_SPACE = re.compile('[ \\t\\n\\f\\r]+')
+_KEPT_DOTS = '\ue000'  # A run of dots while single ones are looked at; n of them stand for n dots.
+
 
 
 def split(text: str) -> list[str]:
@@ -260,10 +361,7 @@ def normalize(text: str, lang: str, prefixes: Mapping[str, bool]) -> str:
     normalize("Don't go, it's 5,000 U.S. dollars.", 'en', prefixes)
       -> "don 't go , it 's 5,000 us dollars ."
 
-    Args:
-      text: one line.
-      lang: METEOR's name of one of `_NORMALISED`.
-      prefixes: words that a dot belongs to; True: before a number only.
+    The prefixes are words that a dot belongs to; True: before a number only.
     """
     text = _OTHER.sub(r' \g<0> ', f' {text} ')
     text = _DOTS.sub(lambda match: f' {_KEPT_DOTS * len(match[0])} ', text)

@@ -57,22 +57,16 @@ _ABBREVIATIONS = {
 
 
 class Synonyms(NamedTuple):
-    """WordNet as METEOR has it.
+    """WordNet as METEOR has it."""
 
-    Attributes:
-      synsets: word -> numbers of its sets.
-      base_forms: word -> the words that it is an irregular form of.
-    """
-
-    synsets: dict[str, frozenset[int]]
-    base_forms: dict[str, list[str]]
+    synsets: dict[str, frozenset[int]]  # Word -> numbers of its sets.
+    base_forms: dict[str, list[str]]  # Word -> the words that it is an irregular form of.
 
 
 def find() -> pathlib.Path | None:
     """METEOR's jar on this machine, None where it is not there; see the top of this file.
 
-    Raises:
-      UserError: xLBENCH_METEOR names something else.
+    UserError if XLBENCH_METEOR names something else.
     """
     named = os.environ.get(VARIABLE, '')
     if named:
@@ -149,9 +143,7 @@ def synonyms(jar: pathlib.Path) -> Synonyms:
 def read_paraphrases(path: pathlib.Path, texts: Iterable[Sequence[str]]) -> list[tuple[str, str]]:
     """The rows (phrase, paraphrase) of a table that may match in some texts, in its order.
 
-    Args:
-      path: gzipped lines: a probability, a phrase, a phrase that may stand for it.
-      texts: words of each.
+    The file has gzipped lines: a probability, a phrase, a phrase that may stand for it.
     """
     runs = _runs(texts)
     rows = []
