@@ -71,7 +71,7 @@ def test_declaring_all_tasks_needs_neither_seqio_nor_jax():
     found = imported(
         'import xlbench.pipeline',
         *(f'import xlbench.tasks.{word}' for word in words),
-        'names = xlbench.pipeline.declarations.names()',
+        'names = xlbench.pipeline.registry.names()',
         'assert {"mtg_qg_en_de", "fewshot_udpos_ta_ta", "xquad_multi_qg.equal"} < names, names',
     )
     assert not found & (TENSORFLOW | SLOW | {'jax', 'nltk', 'apache_beam'})

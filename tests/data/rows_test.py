@@ -97,7 +97,7 @@ def test_columns_without_a_header_and_without_quotes(tmp_path):
         ('a.jsonl', '{"text": "a", "label": "b"}\n{"text": "a"}\n', 2, "no key 'label'"),
         ('a.jsonl', '[1]\n', 1, 'a list, not an object'),
         ('a.jsonl', '{"text\n', 1, 'not JSON'),
-        ('a.json', '{"data": []}', 0, 'an object, not a list of objects'),
+        ('a.json', '{"data": []}', 1, 'the file is not a list of objects'),
         ('a.json', '[{"text": "a", "label": "b"}, 3]', 0, 'object 2: a number, not an object'),
         ('a.json', '[\n{"text"}]', 2, 'not JSON'),
         ('a.parquet', 'PAR1 and no more', 0, 'cannot be read'),

@@ -1,11 +1,12 @@
 """Tests of xlbench/fewshot/corpus.py on made-up prepared data; see tiny_labels.py."""
 
+import bucket_files
 import numpy as np
 import pytest
 import tiny_labels
 
 from xlbench.benchmarks import FEWSHOT
-from xlbench.data import buckets, features, labelled, prepared
+from xlbench.data import features, labelled, prepared
 from xlbench.fewshot import corpus as corpus_lib, results, settings, sweep, workdir
 from xlbench.metrics import tagging
 from xlbench.metrics.tagging import UNSCORED
@@ -519,7 +520,7 @@ def test_published_shots_have_the_letters_of_their_rows(dev_data, task, lang):
     path = str(dev_data / task / f'dev-{lang}.tsv.gz')
     rows = {record['uid']: record for record in labelled.READERS[task](path, lang)}
     for number in FEWSHOT.shots(task):
-        for bucket in buckets.load(str(dev_data / 'fsxlt_buckets'), task, lang, number):
+        for bucket in bucket_files.load(dev_data / 'fsxlt_buckets', task, lang, number):
             for example in bucket.examples:
                 pair = [
                     {'inputs_pretokenized': '\t'.join(r[name] for name in ('text_a', 'text_b'))}

@@ -254,7 +254,7 @@ def test_the_command_marks_a_file_and_goes_on(dialogpt, tmp_path, capsys, monkey
     assert '[TS]' in other.read_text() and '#KEY#' not in other.read_text()
     for flags, message in (
         ([f'--output={other}'], 'exists already'),
-        ([f'--output={tmp_path}/x.json', '--field=text'], "object 1: .*'text'"),
+        ([f'--output={tmp_path}/x.json', '--field=text'], "record 1: .*'text'"),
         ([f'--output={tmp_path}/x.json', '--keywords=7'], 'keywords is 7.0; 0 to 1'),
     ):
         with pytest.raises(UserError, match=message):

@@ -13,7 +13,7 @@ import readme_files
 import tiny
 import tiny_sweep
 
-from tests import segment_test
+from tests import dialogues_test
 from tests.tasks import mrs_build_test, mtg_build_test
 from xlbench.data import labelled
 from xlbench.system import command_line
@@ -55,7 +55,7 @@ def _inputs(folder: pathlib.Path) -> None:
     rows = [tiny_sweep.zero_shot('de', 45.0), *tiny_sweep.group('de', 1, [50.0, 54.0])]
     tiny_sweep.write(folder / 'sweep', rows)
     readme_files.small_model(folder / 'gpt2', 'gpt2', 'gpt2')
-    dialogues = segment_test.corpus(np.random.default_rng(0), 3)
+    dialogues = dialogues_test.corpus(np.random.default_rng(0), 3)
     (folder / 'one.json').write_text(json.dumps(dialogues))
     words = ('Anna\tPROPN\nschläft\tVERB\n', 'Der\tDET\nHund\tNOUN\nbellt\tVERB\n')
     (folder / 'words-de.tsv').write_text('\n'.join(words * 20))

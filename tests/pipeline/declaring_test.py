@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from xlbench import config as config_lib, pipeline
-from xlbench.pipeline import declarations, late
+from xlbench.pipeline import late, registry
 from xlbench.system import errors
 
 
@@ -14,10 +14,10 @@ from xlbench.system import errors
 def root(tmp_path, monkeypatch):
     pipeline.get('mtg_qg_en_en')  # It stays.
     monkeypatch.chdir(tmp_path)
-    before = declarations.names()
+    before = registry.names()
     with pipeline.bound(None, str(tmp_path)):
         yield tmp_path
-    declarations.remove(declarations.names() - before)
+    registry.remove(registry.names() - before)
 
 
 def write(name, *objects):
@@ -181,10 +181,10 @@ CALLS = {
 def test_mistakes_are_refused_in_one_line_when_a_task_is_registered(call, change, message):
     (name,) = (name for name in CALLS if name.startswith(f'register_{call}_'))
     arguments = {'name': 'kinds_x', 'files': {'train': 'x.jsonl'}} | CALLS[name]
-    before = declarations.names()
+    before = registry.names()
     with pytest.raises(errors.UserError, match=message) as caught:
         getattr(pipeline, name)(**(arguments | change))
-    assert '\n' not in str(caught.value) and declarations.names() == before
+    assert '\n' not in str(caught.value) and registry.names() == before
 
 
 @pytest.mark.parametrize('function', [late.seqio, late.tensorflow])

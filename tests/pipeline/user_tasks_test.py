@@ -1,6 +1,7 @@
-"""Classification and tagging of a user's own files: pipeline.register_... and what comes of it."""
+"""Classification, tagging and translation of a user's own files: pipeline.register_..."""
 
 import collections
+import gzip
 import json
 import os
 import textwrap
@@ -14,7 +15,7 @@ from pyarrow import parquet
 
 from xlbench import metrics, pipeline
 from xlbench.benchmarks import languages
-from xlbench.data import prepared
+from xlbench.data import prepared, readers
 from xlbench.metrics import ChrF, from_spec
 from xlbench.preparation import examples, jobs, mixtures
 from xlbench.system import errors
@@ -263,3 +264,91 @@ def test_shots_are_drawn_from_the_training_data(root):
         assert count == {'B-ORG': 2, 'B-LOC': 2, 'O': 4}
     with pytest.raises(errors.UserError, match='not a whole one above 0'):
         pipeline.Shots((0,))
+
+
+# Parallel texts, and TMX.
+
+TMX = """<?xml version="1.0" encoding="{encoding}"?>
+<!DOCTYPE tmx SYSTEM "tmx14.dtd">
+<tmx version="1.4"><header srclang="en"/><body>
+<tu><prop>x</prop><tuv xml:lang="en-GB"><seg>Good <hi>morning</hi>
+ &amp; more<bpt i="1">&lt;b&gt;</bpt>.</seg></tuv>
+<tuv xml:lang="DE_at"><seg>Guten Morgen.</seg></tuv><tuv lang="de"><seg>Anders</seg></tuv></tu>
+<tu><tuv xml:lang="en"><seg>Yes</seg></tuv><tuv xml:lang="fr"><seg>Oui</seg></tuv></tu>
+<tu><tuv lang="de"><seg>Grüße</seg></tuv><tuv lang="en"><seg>Greetings</seg></tuv></tu>
+</body></tmx>
+"""
+PAIRS = [('Good morning & more.', 'Guten Morgen.'), ('Greetings', 'Grüße')]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    with pipeline.bound(None, str(tmp_path)):
+        yield tmp_path
+
+
+def pairs_of(task, split):
+    chunks = task.source.chunks(split, task.source.paths(split))
+    return [pair for c in chunks for pair in zip(c['inputs'], c['targets'], strict=True)]
+
+
+def test_the_usual_forms_are_read_in_both_directions(folder):
+    (folder / 'a.en.gz').write_bytes(gzip.compress(b'Good morning & more.\nGreetings\n'))
+    (folder / 'a.de').write_text('Guten Morgen.\nGrüße\n')
+    (folder / 'b.tmx').write_text(TMX.format(encoding='UTF-8'))
+    (folder / 'c.tmx.gz').write_bytes(gzip.compress(TMX.format(encoding='UTF-16').encode('utf-16')))
+    (folder / 'd.tmx').write_bytes(TMX.format(encoding='windows-1252').encode('cp1252'))
+    lines = ''.join(f'{en}\t{de}\n' for en, de in PAIRS)
+    (folder / 'e.tsv').write_text(f'en\tde\n{lines}')
+    lines = ''.join(f'{{"en": "{en}", "de": "{de}"}}\n' for en, de in PAIRS)
+    (folder / 'f.jsonl').write_text(lines)
+    (folder / 'g.csv').write_text('de,en\n' + ''.join(f'"{de}","{en}"\n' for en, de in PAIRS))
+    files = {'pair': (folder / 'a.en.gz', 'a.de')}
+    files |= {name[0]: name for name in ('b.tmx', 'c.tmx.gz', 'd.tmx', 'e.tsv', 'f.jsonl', 'g.csv')}
+    forth, back = pipeline.register_translation_tasks('mine', 'en', 'de', files=files)
+    assert (forth.name, back.name) == ('mine_translation_en_de', 'mine_translation_de_en')
+    for split in files:
+        assert pairs_of(forth, split) == PAIRS, split
+        assert pairs_of(back, split) == [pair[::-1] for pair in PAIRS], split
+        assert forth.source.num_input_examples(split) == 2
+    assert pipeline.headline(forth) == 'bleu'
+    assert (back.source.source_lang, back.source.target_lang) == ('de', 'en')
+
+
+def test_columns_and_quotes(folder):
+    (folder / 'x.tsv').write_text('1\t"So\tSo\n2\tJa"\tYes\n')
+    task, _ = pipeline.register_translation_tasks(
+        'other', 'de', 'en', files={'train': 'x.tsv'},
+        columns=['id', 'left', 'right'], fields={'de': 'left', 'en': 'right'},
+        headline='ter',
+    )  # fmt: skip
+    assert pairs_of(task, 'train') == [('"So', 'So'), ('Ja"', 'Yes')]
+    assert pipeline.headline(task) == 'ter'
+
+
+@pytest.mark.parametrize(
+    ('content', 'message'),
+    [
+        ('<tmx><tu>\n<tuv', r'x.tmx:2: not well-formed XML: unclosed token'),
+        ('', r'x.tmx:1: not well-formed XML: no element found'),
+        ('<html/>', 'x.tmx:1: the outermost element is <html>, not <tmx>'),
+        ('<tmx>' * 65, 'x.tmx:1: has more than 64 elements inside each other'),
+        ('<!DOCTYPE tmx [<!ENTITY a "aa">]><tmx>&a;</tmx>', "declares the entity 'a'"),
+        ('<!DOCTYPE tmx [<!ENTITY a SYSTEM "/etc/passwd">]><tmx>&a;</tmx>', 'declares the entity'),
+        ('<!DOCTYPE t [<!ENTITY % a SYSTEM "/etc/passwd"> %a;]><tmx/>', 'declares the entity'),
+        ('<?xml version="1.0" encoding="klingon"?><tmx/>', 'cannot be read: unknown encoding'),
+        ('<tmx><tu><tuv lang="en"><seg>' + 'x' * 3000, 'x.tmx:1: a text is too long: at most 1'),
+        ('<tmx>\n<!-- ' + 'x' * 200_000, 'x.tmx:2: a tag or comment is too long: at most 1,000'),
+        ('<tmx a="' + 'x' * 200_000, 'x.tmx:1: a tag or comment is too long'),
+        (
+            '<tmx><tu/>\n<tu><tuv lang="en"><seg> </seg></tuv>'
+            '<tuv lang="de"><seg>b</seg></tuv></tu></tmx>',
+            'x.tmx:2: the text in en is empty',
+        ),
+    ],
+)  # fmt: skip
+def test_a_tmx_is_not_believed(folder, monkeypatch, content, message):
+    monkeypatch.setenv('XLBENCH_MAX_LINE_BYTES', '1000')
+    (folder / 'x.tmx').write_text(content)
+    items = list(readers.read_tmx(str(folder / 'x.tmx'), 'en', 'de'))
+    assert message.replace('x.tmx', f'{folder}/x.tmx') in str(items[-1])

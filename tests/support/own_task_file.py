@@ -10,7 +10,7 @@ import seqio
 
 from xlbench import pipeline
 from xlbench.benchmarks import languages, task_files
-from xlbench.pipeline import declarations
+from xlbench.pipeline import registry
 
 _TEXT = """
 from xlbench import pipeline
@@ -43,14 +43,14 @@ def used(folder: pathlib.Path) -> Iterator[pathlib.Path]:
 @contextlib.contextmanager
 def forgotten() -> Iterator[None]:
     """Tasks and mixtures that are registered in this block are forgotten, with their files."""
-    before = declarations.names()
+    before = registry.names()
     try:
         yield
     finally:
-        for name in declarations.names() - before:
+        for name in registry.names() - before:
             # Not those that come along: their files are imported once.
             if not (task_files.REPOSITORY / f'{name.split("_")[0]}.py').is_file():
-                declarations.remove([name])
+                registry.remove([name])
         for name in [name for name in sys.modules if name.startswith('xlbench_user_tasks.')]:
             del sys.modules[name]
         pipeline.registry._user_files.clear()

@@ -292,8 +292,8 @@ def test_what_lies_in_a_data_root_is_checked(made, capsys):
         ([CHAT, {'dialogue': 'x', 'summary': 'y'}], 0, "object 2: no key 'summary_de'"),
         ([{**CHAT, 'dialogue': 3}, CHAT], 0, 'object 1: dialogue is a number, not a text'),
         ([CHAT, 'x'], 0, 'object 2: a text, not an object'),
-        ({'data': [CHAT]}, 0, 'the file is an object, not a list of objects'),
-        ('[\n{"dialogue": }]', 2, 'not JSON: Expecting value at column 14'),
+        ({'data': [CHAT]}, 1, 'the file is not a list of objects'),
+        ('[\n{"dialogue": }]', 2, 'not JSON: Expecting value, behind object 0'),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(root, tmp_path, content, line, reason):

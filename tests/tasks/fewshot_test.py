@@ -5,13 +5,14 @@ import itertools
 import json
 import pathlib
 
+import bucket_files
 import numpy as np
 import pytest
 import tokenizer_files
 
 from xlbench import benchmarks, pipeline
 from xlbench.benchmarks import FEWSHOT, languages
-from xlbench.data import buckets, labelled, prepared, tokenizers
+from xlbench.data import labelled, prepared, tokenizers
 from xlbench.metrics import from_spec
 from xlbench.preparation import examples, mixtures
 from xlbench.system import errors
@@ -429,7 +430,7 @@ def test_real_buckets(dev_data, own_root):
     (own_root / 'fewshot').mkdir()
     (own_root / 'fewshot' / 'buckets').symlink_to(dev_data / 'fsxlt_buckets')
     for task, lang, number in (('udpos', 'ta', 2), ('panx', 'jv', 1), ('xnli', 'sw', 8)):
-        published = buckets.load(str(dev_data / 'fsxlt_buckets'), task, lang, number)
+        published = bucket_files.load(dev_data / 'fsxlt_buckets', task, lang, number)
         found = records(FEWSHOT.task_name(task, lang), f'shots_{number}')
         field = 'words' if task in FEWSHOT.tagging else 'text_a'
         assert [(r['bucket'], r['inputs_pretokenized'].split('\t')[0]) for r in found] == [

@@ -235,22 +235,22 @@ def _treebank(scratch: pathlib.Path) -> None:
 
 
 def _dialogues(scratch: pathlib.Path) -> None:
+    import dialogues_test
     import numpy as np
-    import segment_test
 
     for name, count in (('train', 12), ('val', 5)):
-        rows = segment_test.corpus(np.random.default_rng(count), count)
+        rows = dialogues_test.corpus(np.random.default_rng(count), count)
         (scratch / f'{name}.json').write_text(json.dumps(rows), encoding='utf-8')
 
 
 def _a_tagger(scratch: pathlib.Path) -> list[str]:
     """A tagger that needs no training."""
-    import triples_test
+    import dialogues_test
 
     from xlbench import config as config_lib
     from xlbench.inference import loading
 
-    loading.load = lambda spec, **options: triples_test.Words()
+    loading.load = lambda spec, **options: dialogues_test.Words()
     config_lib.check_source = lambda spec, kind: None
     return []
 

@@ -132,11 +132,11 @@ def declared_labels(names: Iterable[str], root: str) -> dict[str, tuple[str, ...
       root: the data root, whose training files may have the labels.
     """
     from xlbench import pipeline
-    from xlbench.pipeline import declarations
+    from xlbench.pipeline import registry
 
     with pipeline.bound(None, root):
         entries = map(pipeline.get, names)
-        tasks = [task for entry in entries for task in declarations.members(entry)]
+        tasks = [task for entry in entries for task in registry.members(entry)]
         return {task.name: pipeline.labels(task) for task in tasks}
 
 

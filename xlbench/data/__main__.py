@@ -7,15 +7,14 @@ r"""Lists, downloads and verifies the corpora; annotates, samples and builds dat
   python -m xlbench.data statistics clidsum_xsamsum_en_de --root=data     lengths, turns, speakers
   python -m xlbench.data statistics chats.jsonl --inputs=dialogue --targets=summary --lang=en
 
-Statistics are tables 1 and 2 of arXiv:2202.05599 of any tasks that read a text and write one, or of
-files of one's own: JSONL, JSON, CSV, TSV or Parquet, with --inputs and --targets, the keys or
-columns, and --lang or --source_lang and --target_lang. --splits=train,test takes some splits of
-tasks, by default all that are there. With --vocabulary, tokens are counted as well. --format=csv
-prints more decimals than Markdown does.
+`statistics` prints tables 1 and 2 of arXiv:2202.05599 for any text-to-text tasks, or for your own
+files: JSONL, JSON, CSV, TSV or Parquet, with the keys or columns --inputs and --targets, and --lang
+or --source_lang and --target_lang. --splits=train,test selects splits of tasks; by default all are
+read. --vocabulary also counts tokens. --format=csv prints more decimals than Markdown.
 
 The other commands make data of other data: `segment`, `mark` and `triples` annotate dialogues for
 ClidSum; `buckets`, `dev_split` and `xtreme` are for few-shot transfer; `mrs_build` and `mtg_build`
-build benchmarks. `xlbench data COMMAND --help` says more.
+build benchmarks. See `xlbench data COMMAND --help`.
 """
 
 import argparse
@@ -50,7 +49,7 @@ def _get(flags: argparse.Namespace) -> None:
 
 
 def _verify(flags: argparse.Namespace) -> int:
-    """Prints what was seen; 1 if something is missing."""
+    """Returns 1 if the corpus is not complete."""
     corpus, root = _corpus(flags.corpus), shared.chosen_root(flags.root)
     complete = True
     for line, good in _verified(corpus, root):
@@ -122,7 +121,7 @@ def _statistics(flags: argparse.Namespace) -> None:
 
 
 def _verified(corpus: Corpus, root: str) -> Iterator[tuple[str, bool]]:
-    """Checks a corpus in a data root: (what was seen, whether it is as published)."""
+    """Yields lines about a corpus in a data root, and whether each is as published."""
     for file in corpus.files:
         try:
             path = corpora.present(file, root)

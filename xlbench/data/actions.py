@@ -1,22 +1,21 @@
-"""Triples of who does what: taken from tagged sentences, and written as OpenIE prints them.
+"""(Subject, relation, object) triples of tagged sentences, in the format of OpenIE.
 
-CoreNLP's OpenIE prints them so with -format reverb, and `readers.read_triples` reads the lines
-again. Column 1, where OpenIE has the name of the file, says who made a line, so that a file always
-tells which extractor it is from.
+CoreNLP's OpenIE prints the format with -format reverb, and `readers.read_triples` reads it. Column
+1, where OpenIE has the name of the file, names the extractor.
 
-`extract` is no OpenIE: it knows no clauses. By the universal tags of parts of speech (UPOS),
+`extract` is simpler than OpenIE and knows no clauses. By universal part-of-speech tags (UPOS),
 
-  relation  is a run of verbs, auxiliaries, particles and adverbs that begins with no adverb and
-            ends with a verb, with the adposition behind it if a noun phrase follows that:
-            'have to look for'
-  subject   is the noun phrase before it, unless a mark, a conjunction or another verb stands
-            between; behind a conjunction it is that of the verb before
-  object    is the noun phrase behind it, if nothing but determiners and the like stands between
+  relation  is a run of verbs, auxiliaries, particles and adverbs that ends with a verb and does not
+            begin with an adverb; an adposition before a noun phrase belongs to it: 'have to look
+            for'
+  subject   is the noun phrase before it, without punctuation, conjunction or verb between; after a
+            conjunction, the subject of the verb before
+  object    is the noun phrase directly after it
 
 A noun phrase is a pronoun, or a run of determiners, adjectives, numbers and nouns that ends with a
-noun. In a question the auxiliary stands alone ('Can you send it?': you, send, it). A relation
-without a subject, as of 'Send it!', gives none. Where the subject is I or we, the name of the
-speaker stands in its place (as in Chen and Yang, arXiv:2104.08400), so that it is never masked.
+noun. In a question the auxiliary is alone ('Can you send it?': you, send, it). A relation without a
+subject ('Send it!') gives no triple. The speaker's name replaces the subjects I and we (as in Chen
+and Yang, arXiv:2104.08400), so that it is never masked.
 """
 
 import re
@@ -24,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 Span = tuple[int, int]  # The first token, and the one behind the last.
-# In the first column of our own files: of those of a tagger, and of the sample corpora.
+# The first columns of our own files, by a tagger and in the sample corpora.
 BY_TAGGER, OF_SAMPLE = 'xlbench.triples, tagger ', 'the grammars of the sample corpus'
 
 _TOKEN = re.compile(r"\w+(?:[-'’.]\w+)*|[^\w\s]")
@@ -32,11 +31,9 @@ _END = re.compile(r'(?<=[.!?…])\s+')
 
 
 class Triple(NamedTuple):
-    """One action in a sentence: where its three phrases stand; an empty object is (0, 0).
+    """The places of an action's three phrases in a sentence; an empty object is (0, 0).
 
-    Attributes:
-      subject, relation, object: the phrases.
-      name: what is written in place of the subject; '' for its own words.
+    A `name` is written instead of the subject's words.
     """
 
     subject: Span
@@ -46,12 +43,7 @@ class Triple(NamedTuple):
 
 
 def extract(tokens: Sequence[str], tags: Sequence[str], speaker: str = '') -> list[Triple]:
-    """Returns the triples of a sentence; see above.
-
-    Args:
-      tokens: of the sentence.
-      tags: their universal tags of parts of speech.
-      speaker: who says it, '' if nobody knows.
+    """Extracts the triples of a sentence with UPOS tags; the speaker may be unknown ('').
 
     Example: ['I', 'will', 'send', 'the', 'file'], ['PRON', 'AUX', 'VERB', 'DET', 'NOUN'], 'Ben' ->
       [Triple((0, 1), (1, 3), (3, 5), 'Ben')]
@@ -75,7 +67,7 @@ _BEFORE_NOUNS = ('DET', 'ADJ', 'NUM', *_NOUNS)
 
 
 def _relations(tags: Sequence[str]) -> Iterator[Span]:
-    """Yields the runs of verbs and what belongs to them, each with a verb at its end."""
+    """Yields the relations of a sentence, without adpositions."""
     at = 0
     while at < len(tags):
         end = at
@@ -90,7 +82,7 @@ def _relations(tags: Sequence[str]) -> Iterator[Span]:
 
 
 def _subject(tags: Sequence[str], end: int) -> Span | None:
-    """Returns the noun phrase that ends before a place, with adverbs between."""
+    """Returns the noun phrase before a place, or before adverbs there."""
     while end and tags[end - 1] == 'ADV':
         end -= 1
     if not end or tags[end - 1] not in ('PRON', *_NOUNS):
@@ -103,13 +95,13 @@ def _subject(tags: Sequence[str], end: int) -> Span | None:
 
 
 def _joins(tags: Sequence[str], start: int, end: int) -> bool:
-    """Returns whether a conjunction leads to a verb from the one before, across its object only."""
+    """Returns whether a conjunction joins a verb to the one before, across its object only."""
     between = [tag for tag in tags[start:end] if tag != 'ADV']
     return between[-1:] == ['CCONJ'] and not {'PUNCT', 'SCONJ'} & {*between}
 
 
 def _with_object(tags: Sequence[str], relation: Span) -> tuple[Span, Span]:
-    """Returns the relation with its adposition, if it has one, and the noun phrase behind it."""
+    """Returns the relation with its adposition, if any, and the noun phrase behind it."""
     start, end = relation
     if target := _noun_phrase(tags, end):
         return relation, target
@@ -131,7 +123,7 @@ def _noun_phrase(tags: Sequence[str], start: int) -> Span | None:
 
 
 def sentences(text: str) -> list[list[str]]:
-    """Returns the sentences of an utterance, each as its tokens.
+    """Splits an utterance into sentences of tokens.
 
     Example: "I can't. Ask Ben!" -> [['I', "can't", '.'], ['Ask', 'Ben', '!']]
     """
@@ -141,14 +133,9 @@ def sentences(text: str) -> list[list[str]]:
 def line(
     maker: str, number: int, tokens: Sequence[str], tags: Sequence[str], triple: Triple
 ) -> str:
-    """Returns a line of a file of triples, with its line end.
+    """Returns a line of a file of triples, with words in lower case as lemmas.
 
-    Args:
-      maker: of the triples.
-      number: of the sentence, from 0.
-      tokens: of the sentence.
-      tags: of the tokens, '_' where they are not known.
-      triple: an action in it. In place of lemmas stand its words in lower case.
+    `number` is that of the sentence, from 0; unknown tags are '_'.
     """
     spans = triple.subject, triple.relation, triple.object
     phrases = [' '.join(tokens[start:end]) for start, end in spans]
@@ -160,7 +147,7 @@ def line(
 
 
 def find(phrase: str, tokens: Sequence[str], start: int = 0) -> Span | None:
-    """Returns where a phrase stands in a sentence, from a token on, whatever its capitals."""
+    """Finds a phrase in a sentence, from a token on, regardless of capitals."""
     words = [word.lower() for word in _TOKEN.findall(phrase)]
     lower = [token.lower() for token in tokens]
     for first in range(start, len(tokens) - len(words) + 1):

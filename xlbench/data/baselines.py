@@ -1,16 +1,14 @@
-"""Simple systems, most of which learn nothing: what a trained model has to beat.
+"""Simple baselines without a model, a device or a vocabulary.
 
   copy_input         repeats the input
   first_sentences    repeats the first three sentences of the input
-  longest_utterance  repeats the longest line of the input, without the name of who speaks
-  most_frequent      always says the training target that occurs most often
-  best_constant      always says the training target that scores best for some training examples
-  nearest_input      says the target of the training input with the most similar words
+  longest_utterance  repeats the longest line of the input, without its speaker
+  most_frequent      gives the most frequent training target
+  best_constant      gives the training target with the best score on some training examples
+  nearest_input      gives the target of the training input with the most similar words
   word_by_word       translates each word by a lexicon that it learns from the training pairs
 
-Where a metric looks at several predictions, the next most frequent targets follow, or those of the
-next nearest inputs. `predict` works on texts of one task; nothing here needs a model, a device or a
-vocabulary.
+Further predictions are the next most frequent targets, or those of the next nearest inputs.
 """
 
 import collections
@@ -25,16 +23,16 @@ from xlbench.system import errors
 
 # Chinese, kana, Thai, Lao, Burmese and Khmer have no spaces between words: by character.
 _UNSPACED = r'\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Myanmar}\p{Khmer}'
-# What our preprocessors add to a text: the tag of the target language, the answer's separator.
+# Our preprocessors add the tag of the target language and the answer's separator.
 _MARKER = regex.compile(r'(?<!\S)<[a-z]+>(?!\S)')
 
 # A sentence, or a line, with the spaces after it.
 _SENTENCE = regex.compile(r'[^\r\n]+?(?:(?<=[.!?…])\s+|(?<=[。！？])|[\r\n]+|\Z)')
-_LEAD = 3  # Sentences, as many as the lead baselines of summarisation usually take.
-# Who speaks, before an utterance: 'Anna:', 'ANNA SMITH, HOST:'.
+_LEAD = 3  # Sentences, as in usual lead baselines of summarisation.
+# The speaker before an utterance: 'Anna:', 'ANNA SMITH, HOST:'.
 _SPEAKER = regex.compile(r'^[^:：.!?]{1,80}[:：](?:\s+|(?<=：))')
 
-# Targets that best_constant scores, half of them frequent ones, the others of frequent words.
+# Targets that best_constant scores; half are frequent, the others have frequent words.
 _CONSTANTS = 24
 
 # Pairs of (training text, input) whose similarity is in memory at once: 32 MiB of float32.
@@ -42,18 +40,18 @@ _CHUNK_PAIRS = 8 << 20
 
 
 def _copy(text: str) -> str:
-    """The input as a person would copy it: on one line, without markers such as <de>."""
+    """Returns the input on one line, without markers such as <de>."""
     return ' '.join(_MARKER.sub(' ', text).split())
 
 
 def _lead(text: str) -> str:
-    """The first sentences of the input, on one line."""
+    """Returns the first sentences of the input, on one line."""
     sentences = _SENTENCE.findall(_MARKER.sub(' ', text).strip())
     return ' '.join(''.join(sentences[:_LEAD]).split())
 
 
 def _longest_utterance(text: str) -> str:
-    """The line of the input with the most words, without its speaker; of several, the first."""
+    """Returns the first line of the input with the most words, without its speaker."""
     lines = (line.strip() for line in _MARKER.sub(' ', text).splitlines())
     said = (_SPEAKER.sub('', line) for line in lines)
     return ' '.join(max(said, key=lambda line: len(words(line)), default='').split())
@@ -76,18 +74,15 @@ def predict(
     count: int = 1,
     score: Callable[[str], float] | None = None,
 ) -> list[list[str]]:
-    """Predictions of one baseline.
+    """Returns different predictions of a baseline for each input, best first.
 
     Args:
       name: one of `NAMES`.
-      train_pairs: (input, target) of the same task's training split.
-      inputs: texts to predict for. Markers such as <de> are not copied.
-      count: predictions for each input; what repeats or translates the input has only one, and
-        there are no more than different targets.
-      score: of one text as the answer to all training examples; best_constant needs it.
-
-    Returns:
-      The predictions for each input, different ones, best first.
+      train_pairs: (input, target) of the task's training split.
+      inputs: the inputs.
+      count: the most predictions for an input. Baselines that repeat or translate the input give
+        only one.
+      score: text -> its score as the answer to all training examples, for best_constant.
     """
     if name not in NAMES:
         raise errors.unknown('baseline', name, NAMES)
@@ -114,10 +109,10 @@ def predict(
 
 
 def constants(targets: Sequence[str]) -> list[str]:
-    """Chooses the training targets that may be the best constant answer, before a metric decides.
+    """Chooses training targets as candidates for the best constant answer.
 
-    Half of them are the most frequent ones. The others share most words with all targets, for their
-    own length: twice the sum of their words' document frequencies over the length of both.
+    Half are the most frequent ones. The others share most words with all targets for their length,
+    by the sum of their words' document frequencies over the length of both.
     """
     counts = collections.Counter(targets)
     of_each = {target: set(words(target)) for target in counts}
@@ -136,7 +131,7 @@ _WORD = regex.compile(rf'[{_UNSPACED}]|[[\p{{L}}\p{{N}}\p{{M}}]--[{_UNSPACED}]]+
 
 
 def words(text: str) -> list[str]:
-    """Lower-cased runs of letters, digits and marks; scripts without spaces by character.
+    """Returns lower-cased runs of letters, digits and marks; scripts without spaces by character.
 
     Example: 'Der Zug, 1. Klasse' -> ['der', 'zug', '1', 'klasse']; '新しい car' -> 新, し, い, car.
     """
@@ -146,10 +141,9 @@ def words(text: str) -> list[str]:
 def _nearest(
     train_pairs: Sequence[tuple[str, str]], inputs: Sequence[str], count: int
 ) -> list[list[str]]:
-    """Different targets of the training inputs with the highest TF-IDF cosine to the input.
+    """Returns different targets of the training inputs with the highest TF-IDF cosines.
 
-    Of several equally near ones, the first; an input that shares no word with the training data
-    gets the first pairs' targets.
+    Ties go to the first pairs, also for an input without a word of the training data.
     """
     from sklearn.feature_extraction.text import TfidfVectorizer  # It loads for a second.
 
@@ -170,26 +164,25 @@ def _nearest(
         best = []
         for _ in range(count):
             best.append(labels[similarity.argmax(axis=1)])
-            # What says the same is out of the way for the next one.
+            # Pairs with this target are out for the next one.
             similarity[labels == best[-1][:, None]] = -1.0
         nearest += [[targets[label] for label in row] for row in np.stack(best, axis=1)]
     return nearest
 
 
 # ---------------------------------------------------------------------------------------------
-# A lexicon of two languages, learnt from pairs of texts: the likely translations of each word.
+# A lexicon from pairs of texts: the likeliest translation of each word.
 #
-# It is IBM's model 1 (Brown et al. 1993, aclanthology.org/J93-2003, section 4.2): the probability
-# of a target word given a source word, by expectation maximisation over all pairs of words that
-# stand in the same pair of texts. Every source text has one more word, an empty one, for target
-# words that nothing in the source stands for.
+# IBM's model 1 (Brown et al. 1993, aclanthology.org/J93-2003, section 4.2): the probability of a
+# target word given a source word, by expectation maximisation over all pairs of words in the same
+# pair of texts. Every source text also has an empty word, for target words without a source.
 
-ROUNDS = 5  # Of expectation maximisation; later ones hardly change which word is the likeliest.
-MOST_PAIRS = 20_000  # Of texts that a lexicon is learnt from; of more, an even share.
-_MOST_WORDS = 100  # Of a text that is longer, the first: rounds take the product of both lengths.
+ROUNDS = 5  # Of expectation maximisation; later ones hardly change the likeliest words.
+MOST_PAIRS = 20_000  # Of texts; of more pairs every n-th is used.
+_MOST_WORDS = 100  # Of a text, from its start: a round takes the product of both lengths.
 
-# A run of Chinese, a character of another script without spaces, a word of other letters, numbers
-# and marks, also with an apostrophe inside, or one sign.
+# A run of Chinese, a character of another script without spaces, a word (which may have an
+# apostrophe inside), or a sign.
 _TOKEN = regex.compile(
     rf'\p{{Han}}+|[{_UNSPACED}]'
     rf"|[[\p{{L}}\p{{N}}\p{{M}}]--[{_UNSPACED}]]+(?:['’][[\p{{L}}\p{{N}}\p{{M}}]--[{_UNSPACED}]]+)*"
@@ -205,7 +198,7 @@ Lexicon = Mapping[str, str]  # A lower-cased source word -> a target word.
 
 
 def words_and_signs(text: str) -> list[str]:
-    """Returns words and signs of a text; words of Chinese as jieba cuts them.
+    """Splits a text into words and signs, Chinese by jieba.
 
     Example: 'Das geht, oder?' -> Das, geht, ',', oder, ?; '我们走吧。' -> 我们, 走, 吧, 。
     """
@@ -215,7 +208,7 @@ def words_and_signs(text: str) -> list[str]:
 
 
 def join_words(words: Iterable[str]) -> str:
-    """Returns a text of words and signs, with spaces where people write them.
+    """Joins words and signs with the usual spaces.
 
     Example: Das, geht, ',', oder, ? -> 'Das geht, oder?'; 我们, 走, 。 -> '我们走。'
     """
@@ -228,9 +221,9 @@ def join_words(words: Iterable[str]) -> str:
 
 
 def learn_lexicon(pairs: Sequence[tuple[str, str]]) -> Lexicon:
-    """Returns the likeliest translation of each source word of (source, target) texts.
+    """Learns the likeliest translation of each source word from (source, target) texts.
 
-    Of equally likely ones it is the one that was seen first.
+    Ties go to the translation that was seen first.
     """
     sources: dict[str, int] = {'': 0}  # The empty word has number 0.
     targets: dict[str, int] = {}
@@ -244,32 +237,30 @@ def learn_lexicon(pairs: Sequence[tuple[str, str]]) -> Lexicon:
 
 
 def translate_words(text: str, lexicon: Lexicon) -> str:
-    """Each word's translation in its place; a word that the lexicon lacks stays as it is."""
+    """Translates each word in its place; a word that the lexicon lacks stays."""
     return join_words(lexicon.get(word.lower(), word) for word in words_and_signs(text))
 
 
 def _numbers(words: Sequence[str], known: dict[str, int]) -> np.ndarray:
-    """Returns the numbers of words, [words]; a new word gets the next one."""
+    """Returns the numbers of words, [words]; a new word gets the next number."""
     return np.array([known.setdefault(word, len(known)) for word in words], np.int64)
 
 
 def _likeliest(texts: Sequence[tuple[np.ndarray, np.ndarray]], num_targets: int) -> dict[int, int]:
-    """The target word with the highest probability given each source word but the empty one.
+    """Returns the likeliest target word of each source word but the empty one.
 
-    Args:
-      texts: the words of source [words] and target [words] of each pair.
-      num_targets: how many target words there are.
+    `texts` has the source [words] and target [words] of each pair, as numbers.
     """
     if not num_targets:
         return {}
-    # An entry for each word of a source with each of its target: the two words, and the place of
-    # the target word among those of all targets.
+    # An entry for each source word with each target word of a pair: both words as one number, and
+    # the place of the target word among all.
     words = np.concatenate([(s * num_targets + t[:, None]).ravel() for s, t in texts])
     repeats = np.concatenate([np.full(len(t), len(s)) for s, t in texts])
     places = np.repeat(np.arange(len(repeats), dtype=np.int32), repeats)
     pairs, which = np.unique(words, return_inverse=True)
     source, target = np.divmod(pairs, num_targets)
-    probabilities = np.ones(len(pairs))  # Of the target given the source; at first all are alike.
+    probabilities = np.ones(len(pairs))  # Of the target given the source; uniform at first.
     for _ in range(ROUNDS):
         shares = probabilities[which]
         shares /= np.bincount(places, shares)[places]

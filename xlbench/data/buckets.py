@@ -1,9 +1,9 @@
-r"""Buckets: the few shots of arXiv:2012.15682, 40 of each task, number of shots and language.
+r"""Samples few-shot buckets as in arXiv:2012.15682: 40 for each task, K and language.
 
   python -m xlbench.data buckets sample --task=udpos --lang=de --shots=1,2,4 --output=DATA/buckets \
       train-de.tsv
 
-It samples buckets in the official form:
+The buckets have the official form:
 
   TASK/K-shots/LANGUAGE/I-th/sampled.json   xnli pawsx mldoc marc: label -> list of K examples
   TASK/K-shots/LANGUAGE/I-th/train.tsv      panx udpos: word TAB tag, blank line between sentences
@@ -12,12 +12,11 @@ Published ones may also be in one file (fsxlt/buckets):
 
   TASK/K-shots/LANGUAGE.jsonl   a bucket on each line: {"bucket", "file", "data"}
 
-The files are what the shots are drawn from: the dev files of xnli and pawsx, else train files (see
-labelled.py and conllu.py; .conllu and .iob2 are read as such). The same files, options and seed
-give the same buckets. Classification takes K examples of each label, and no example into two
-buckets. Tagging takes sentences until each tag is on K words, and then leaves out what is not
-needed (appendix C, Minimum-Including); different buckets may share sentences. If a label is too
-rare, this is reported, and all its examples are taken.
+Examples are drawn from the given files: the dev files of xnli and pawsx, else train files (.conllu
+and .iob2, too). The same files, options and seed give the same buckets. In classification a bucket
+has K examples of each label, and no example is in two buckets. In tagging it has sentences until
+each tag is on K words, without needless ones (appendix C, Minimum-Including); buckets may share
+sentences. If a label is too rare, all its examples are taken, and a line says so.
 
 Your own tasks need no such files: pipeline.Shots draws their buckets from their training data by
 the same rules, and configs/fewshot_any.py is a sweep over them.
@@ -76,16 +75,15 @@ class _Tagged(msgspec.Struct):
 
 @dataclasses.dataclass(frozen=True)
 class Bucket:
-    """The examples that one adaptation trains on.
+    """The training examples of one adaptation.
 
     Attributes:
       task: one of TASKS.
-      shots: K, examples of each label; for tagging the least number of words with each tag.
+      shots: K, examples of each label; in tagging the least number of words with each tag.
       lang: ISO code.
       index: 0 to 39.
-      examples: records of text fields; none in an empty bucket. Classification: uid, text_a,
-        text_b ('' for single texts), label, in the order of the labels. Tagging: words and
-        tags, each separated by single spaces.
+      examples: records. Classification: uid, text_a, text_b ('' for single texts) and label, in the
+        order of the labels. Tagging: words and tags, separated by single spaces.
     """
 
     task: str
@@ -96,18 +94,15 @@ class Bucket:
 
     @property
     def name(self) -> str:
-        """Its folder: 'xnli/1-shots/german/0-th'."""
+        """The bucket's folder: 'xnli/1-shots/german/0-th'."""
         lang = self.lang if self.task in TAGGING else languages.get(self.lang).name
         return f'{self.task}/{self.shots}-shots/{lang}/{self.index}-th'
 
 
 def find(path: str) -> list[str]:
-    """Returns the files of buckets at a path, or anywhere below it, in the order of their places.
-
-    A packed file beside its unpacked self is not read a second time.
-    """
+    """Returns the files of buckets at or below a path in order, packed ones only if alone."""
     if os.path.isfile(path):
-        _place(path)  # A name that says nothing is an error.
+        _place(path)  # Another name is an error.
         return [path]
     there = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
     paths = {file for file in there if _PLACE.search(_absolute(file))}
@@ -119,7 +114,7 @@ def find(path: str) -> list[str]:
 
 
 def read(path: str) -> list[Bucket]:
-    """The buckets of one file. A file of 0 bytes is an empty bucket, as some published ones are."""
+    """Reads the buckets of a file; 0 bytes are an empty bucket, as some published ones are."""
     task, shots, lang, index = _place(path)
     if task not in TASKS:
         raise errors.unknown('task of buckets', task, TASKS)
@@ -149,31 +144,8 @@ def read(path: str) -> list[Bucket]:
     return list(buckets.values())
 
 
-def load(root: str, task: str, lang: str, shots: int) -> list[Bucket]:
-    """Returns all buckets of a task, language and number of shots, in order.
-
-    Args:
-      root: the folder that holds TASK/K-shots.
-      task: one of TASKS.
-      lang: ISO code; the folder may have the language's English name.
-      shots: K.
-    """
-    folder = os.path.join(root, task, f'{shots}-shots')
-    for name in (lang, languages.get(lang).name):
-        for path in (name, f'{name}.jsonl', f'{name}.jsonl.gz'):
-            path = os.path.join(folder, path)
-            if os.path.exists(path):
-                buckets = [bucket for file in find(path) for bucket in read(file)]
-                return sorted(buckets, key=lambda bucket: bucket.index)
-    there = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    raise UserError(
-        f'no {shots}-shot buckets of {task} in {lang}: {folder} '
-        + (f'has {", ".join(there[:50])}' if there else 'is not there')
-    )
-
-
 def encode(bucket: Bucket) -> tuple[str, bytes]:
-    """Returns the path of a bucket below a root in the official form, and the bytes of its file."""
+    """Returns the official path of a bucket below a root, and the bytes of its file."""
     if bucket.task in TAGGING:
         return f'{bucket.name}/train.tsv', conllu.write_tagged(bucket.examples).encode()
     text = json.dumps(_official(bucket), ensure_ascii=False)
@@ -190,7 +162,7 @@ def _official(bucket: Bucket) -> dict[str, list[dict[str, readers.Json]]]:
             {
                 'uid': example['uid'],
                 'text_a': example['text_a'],
-                # Keys of JSON are texts, but the labels of MARC are numbers of stars.
+                # MARC's labels are numbers of stars; keys of JSON are texts.
                 'label': int(label) if bucket.task == 'marc' else label,
                 'portion_identifier': -1,
                 'text_b': example['text_b'] or None,
@@ -200,7 +172,7 @@ def _official(bucket: Bucket) -> dict[str, list[dict[str, readers.Json]]]:
 
 
 def _pairs(task: str, data: Mapping[str, Sequence[_Example]], place: str) -> Iterator[Record]:
-    """Yields the records of a bucket for classification; UserError if it is none."""
+    """Yields the records of a bucket for classification; UserError if they are not right."""
     texts_of: dict[str, Record] = {}
     for label, examples in data.items():
         if label not in labelled.LABELS[task]:
@@ -219,7 +191,7 @@ def _pairs(task: str, data: Mapping[str, Sequence[_Example]], place: str) -> Ite
                     readers.text_field(texts[name], name)
                 except ValueError as error:
                     raise UserError(f'{place}: {uid}: {error}') from None
-            # The same example twice is what `check` reports; this is two of the same name.
+            # Two examples with one uid are a fault; the same example twice is not.
             if texts_of.setdefault(example.uid, texts) != texts:
                 raise UserError(f'{place}: {uid} is there twice, with different texts or labels')
             yield texts
@@ -230,7 +202,7 @@ def _absolute(path: str) -> str:
 
 
 def _place(path: str) -> tuple[str, int, str, int]:
-    """Returns task, shots, name of the language, and index; -1 for a file with all buckets."""
+    """Returns task, shots, language and index (-1 for a file of all buckets) of a path."""
     match = _PLACE.search(_absolute(path))
     if not match:
         raise UserError(
@@ -241,7 +213,7 @@ def _place(path: str) -> tuple[str, int, str, int]:
 
 
 # ---------------------------------------------------------------------------------------------
-# How they are drawn: appendix C.
+# Sampling: appendix C.
 
 
 def sample(
@@ -252,16 +224,9 @@ def sample(
     count: int = COUNT,
     seed: int = 0,
 ) -> list[Bucket]:
-    """Returns new buckets.
+    """Samples `count` buckets of K = `shots` from examples like those of `Bucket`.
 
-    Args:
-      task: one of TASKS.
-      lang: ISO code of the examples.
-      examples: what is drawn from, records as in `Bucket.examples`.
-      shots: K.
-      count: how many buckets.
-      seed: another seed gives other buckets. Those of a task, language and K do not depend on
-        what else is sampled.
+    The buckets of a task, language, K and seed do not depend on other samples.
     """
     if not examples:
         raise UserError(f'nothing to sample {task} buckets in {lang} from')
@@ -282,18 +247,18 @@ def sample(
 def n_way(
     labels: Sequence[str], ways: Sequence[str], shots: int, count: int, draw: random.Random
 ) -> list[list[int]]:
-    """Returns n-way K-shot: K examples of each label for each bucket, and none for two buckets.
+    """Samples N-way K-shot buckets: K examples of each label, and no example in two buckets.
 
     Args:
-      labels: the label of each example.
+      labels: of the examples.
       ways: the N labels.
       shots: K.
-      count: how many buckets.
+      count: number of buckets.
       draw: random numbers.
 
     Returns:
-      The numbers of the examples of each bucket, label by label. Where a label runs out, later
-      buckets have fewer of it.
+      The numbers of the examples of each bucket, label by label; later buckets have fewer examples
+      of a label that runs out.
     """
     chosen: list[list[int]] = [[] for _ in range(count)]
     for way in ways:
@@ -304,26 +269,25 @@ def n_way(
 
 
 class MinimumIncluding:
-    """Samples sentences so that each label is on K words and no sentence is without need.
+    """Samples sentences so that each label is on K words and no sentence is needless.
 
-    The Minimum-Including algorithm of arXiv:2012.15682, appendix C. A label with fewer than K words
-    in all sentences together must be on every one of them.
+    The Minimum-Including algorithm of arXiv:2012.15682, appendix C. `tags` are those of the words
+    of each sentence. Of a label with fewer than K words, all are needed.
     """
 
     def __init__(self, tags: Sequence[Sequence[str]], shots: int):
-        """Sentence i has the tags `tags[i]`."""
         self._counts = [collections.Counter(row) for row in tags]
         total = collections.Counter(itertools.chain.from_iterable(tags))
         self._needed = {label: min(shots, count) for label, count in total.items()}
-        # The rarest first: their sentences bring many of the frequent ones. The paper leaves it
-        # open; the result is minimal in any order.
+        # The rarest first, because their sentences have many frequent ones; the paper leaves the
+        # order open, and the result is always minimal.
         self._labels = sorted(total, key=lambda label: (total[label], label))
         self._sentences = {
             label: [i for i, count in enumerate(self._counts) if label in count] for label in total
         }
 
     def sample(self, draw: random.Random) -> list[int]:
-        """The numbers of the sentences of one bucket, in the order in which they were drawn."""
+        """Returns the numbers of the sentences of a bucket in the order of drawing."""
         have: collections.Counter[str] = collections.Counter()
         chosen: dict[int, None] = {}
         for label in self._labels:
@@ -333,7 +297,7 @@ class MinimumIncluding:
                 if number not in chosen:
                     chosen[number] = None
                     have.update(self._counts[number])
-        # Once is enough: leaving one out makes no other more dispensable.
+        # One pass is enough: without a sentence, the others are only needed more.
         for number in _shuffled(list(chosen), draw):
             count = self._counts[number]
             if all(have[label] - n >= self._needed[label] for label, n in count.items()):
@@ -343,7 +307,7 @@ class MinimumIncluding:
 
 
 def shortages(task: str, examples: Sequence[Record], shots: int, count: int = COUNT) -> list[str]:
-    """Returns a line for each label that the examples have too few of for such buckets."""
+    """Describes each label that is too rare in the examples for such buckets."""
     if task in TAGGING:
         there = collections.Counter(
             itertools.chain.from_iterable(example['tags'].split(' ') for example in examples)
@@ -363,20 +327,16 @@ def shortages(task: str, examples: Sequence[Record], shots: int, count: int = CO
 
 
 def _shuffled(numbers: list[int], draw: random.Random) -> list[int]:
-    # Python promises that random() stays the same from release to release, not that shuffle() does.
+    # random() stays the same in all releases of Python, shuffle() need not.
     return [number for _, number in sorted((draw.random(), number) for number in numbers)]
 
 
 def read_examples(
     task: str, lang: str, paths: Iterable[str], bad: readers.BadRecords | None = None
 ) -> list[Record]:
-    """Reads the examples of a task's files, without those that cannot be used.
+    """Reads the usable examples of a task's official files (tagging: also .conllu and .iob2).
 
-    Args:
-      task: one of TASKS.
-      lang: ISO code.
-      paths: official files; for tagging also .conllu and .iob2. Each may end in .gz.
-      bad: takes those that cannot be used; by default one of them is a UserError.
+    `bad` takes the other examples; by default they are UserErrors.
     """
     bad = bad or readers.BadRecords()
     examples = []
@@ -425,7 +385,7 @@ def _sample(flags: argparse.Namespace) -> int:
         shots: os.path.join(flags.output, os.path.dirname(buckets[0].name))
         for shots, buckets in made.items()
     }
-    # A command that was killed may have written some of them.
+    # A killed command may have written some of them.
     there = [shots for shots, folder in folders.items() if os.path.exists(folder)]
     for shots in there:
         if not _holds(folders[shots], made[shots]):
@@ -450,7 +410,7 @@ def _sample(flags: argparse.Namespace) -> int:
 
 
 def _holds(folder: str, buckets: Sequence[Bucket]) -> bool:
-    """Says whether a folder has these buckets of one K and language, and nothing else."""
+    """Returns whether a folder has exactly these buckets of one K and language."""
     contents = dict(map(encode, buckets))
     root = folder.removesuffix(os.path.dirname(buckets[0].name))
     paths = {path.relative_to(root).as_posix(): path for path in files.below(folder)}
@@ -461,7 +421,7 @@ def _holds(folder: str, buckets: Sequence[Bucket]) -> bool:
 
 _FLAGS = (
     flag('files', 'examples to draw from, in the official form', nargs='+', metavar='FILE'),
-    flag('--task', 'whose examples they are', required=True, choices=TASKS),
+    flag('--task', 'task of the examples', required=True, choices=TASKS),
     flag('--lang', 'code of the language, such as de', required=True),
     flag('--output', 'folder for TASK/K-shots/LANGUAGE', required=True),
     flag('--shots', 'K; default: 1,2,4,8, for tagging 1,2,4, as in the paper', type=_shots),

@@ -1,4 +1,4 @@
-"""The boundaries of Chinese words, by jieba."""
+"""Chinese word segmentation by jieba."""
 
 import functools
 import logging
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 @functools.cache
 def cutter() -> Callable[[str], list[str]]:
-    """Returns the function from a text to its words and signs, each space among them.
+    """Returns a function that splits a text into words, signs and spaces.
 
     Example: '今天天气好 我们' -> ['今天天气', '好', ' ', '我们']
     """
@@ -16,8 +16,8 @@ def cutter() -> Callable[[str], list[str]]:
 
     jieba.setLogLevel(logging.ERROR)  # It announces its dictionary on standard error.
     chosen = jieba.Tokenizer()
-    # jieba reads a cache of a fixed name in the shared temporary folder, which anyone could have
-    # put there; a folder of our own costs a second per process.
+    # Anyone could have put jieba's cache into the shared temporary folder; our own folder costs a
+    # second per process.
     with tempfile.TemporaryDirectory(prefix='xlbench-jieba-') as folder:
         chosen.tmp_dir = folder
         chosen.initialize()

@@ -1,13 +1,12 @@
 """Strict readers of tagged words: CoNLL and CoNLL-U, IOB2 with numbered words, "word TAB tag".
 
-They follow xlbench/data/readers: a generator of records, with a `BadRecord` in place of a
-sentence that cannot be used and a `LeftOut` for a sound one that has nothing to learn from. A
-record is one sentence, its words and its tags, each separated by single spaces:
+As in xlbench/data/readers, a `BadRecord` stands for a sentence that cannot be used, and a `LeftOut`
+for one without words or tags. A record is a sentence, with single spaces between words and tags:
 
   {'words': 'Ich fahre zu dem Bahnhof', 'tags': 'PRON VERB ADP DET NOUN'}
 
-So no word may hold a space. Treebanks have such words, 10 000 for one; their spaces are deleted,
-as google-research/xtreme does when it prepares the data of arXiv:2012.15682.
+Spaces inside a word, such as 10 000 in treebanks, are deleted, as google-research/xtreme does for
+the data of arXiv:2012.15682.
 """
 
 import functools
@@ -18,28 +17,24 @@ from xlbench.data import readers
 from xlbench.data.readers import BadRecord, LeftOut, Record
 from xlbench.system import errors, untrusted
 
-# 3-4 is a word as it is written, such as "zum", before the words 3 and 4 that it stands for; 8.1 is
-# a word that the syntax needs but nobody wrote. (universaldependencies.org/format.html)
+# 3-4 is a written word, such as "zum", before its parts 3 and 4; 8.1 is an empty node of the syntax
+# (universaldependencies.org/format.html).
 _SKIPPED = re.compile(r'[0-9]+(-[0-9]+|\.[0-9]+)')
 _NON_JOINER = '\u200c'
 _NOTHING = '_'
 COLUMNS = 10  # Of CoNLL-U: number, word, ..., UPOS is the fourth, MISC the last.
 _ATTRIBUTE = re.compile(r'#\s*\S+\s+=\s')
-_DOCUMENT = '-DOCSTART-'  # A document begins.
+_DOCUMENT = '-DOCSTART-'  # Begins a document.
 
 Numbered = tuple[int, str | BadRecord]
 Word = tuple[str, str]
 
 
 def read_conllu(path: str, tag_column: int = 3) -> Iterator[Record | BadRecord | LeftOut]:
-    """Reads words and universal parts of speech in CoNLL-U, or another of its columns.
+    """Reads words and tags in CoNLL-U; column 3 (from 0) is UPOS, 4 the treebank's own XPOS.
 
     Multiword tokens, empty nodes and comments are skipped; spaces and U+200C inside words are
     deleted. A sentence without any tag, or of a treebank without its texts, is left out.
-
-    Args:
-      path: the file.
-      tag_column: of the tags, counted from 0: 3 is UPOS, 4 the treebank's own XPOS.
 
     Example: '1-2\\tIm\\t...', '1\\tIn\\tin\\tADP\\t...', '2\\tdem\\tder\\tDET\\t...' ->
       {'words': 'In dem', 'tags': 'ADP DET'}
@@ -60,16 +55,11 @@ def read_iob2(path: str) -> Iterator[Record | BadRecord | LeftOut]:
 def read_conll(
     path: str, word_column: int = 0, tag_column: int = -1
 ) -> Iterator[Record | BadRecord | LeftOut]:
-    """Reads a word on each line with its columns, as in the shared tasks of CoNLL.
+    """Reads a word on each line with its columns (from 0), as in the shared tasks of CoNLL.
 
-    TABs separate the columns of a line that has one, else spaces. Before the first word, lines
-    that begin with # are comments where they have other columns or are like '# id = 7', because #
-    can be a word; -DOCSTART- lines are left out.
-
-    Args:
-      path: the file.
-      word_column: of the words, counted from 0.
-      tag_column: of the tags, likewise; -1 is the last.
+    Columns are separated by TABs or, in a line without one, by spaces. # can be a word: before the
+    first word, a line with # is a comment only if it has other columns or is like '# id = 7'.
+    Lines with -DOCSTART- are skipped.
 
     Example: 'EU NNP B-NP B-ORG', 'rejects VBZ B-VP O' -> {'words': 'EU rejects', 'tags': 'B-ORG O'}
     """
@@ -78,7 +68,7 @@ def read_conll(
 
 
 def read_tagged(path: str) -> Iterator[Record | BadRecord | LeftOut]:
-    """Reads lines of "word TAB tag", a blank line between sentences, no comments: # is a word.
+    """Reads lines of "word TAB tag", with blank lines between sentences; # is a word.
 
     Example: 'Dogs\\tNOUN', 'bark\\tVERB' -> {'words': 'Dogs bark', 'tags': 'NOUN VERB'}
     """
@@ -88,12 +78,12 @@ def read_tagged(path: str) -> Iterator[Record | BadRecord | LeftOut]:
 def read_tagged_lines(
     path: str, lines: Iterable[Numbered]
 ) -> Iterator[Record | BadRecord | LeftOut]:
-    """Reads lines in memory as `read_tagged` reads a file; `path` is for messages."""
+    """Reads lines in memory like `read_tagged`; `path` is for messages."""
     return _read(path, lines, _tagged_words)
 
 
 def write_tagged(sentences: Iterable[Record]) -> str:
-    """Returns the text of a file that `read_tagged` reads; without sentences it is empty."""
+    """Returns the content of a file for `read_tagged`."""
     blocks = (
         ''.join(f'{word}\t{tag}\n' for word, tag in words_of(sentence)) for sentence in sentences
     )
@@ -111,7 +101,7 @@ def _read(
     lines: Iterable[Numbered],
     words_in: Callable[[list[tuple[int, str]]], Iterator[Word]],
 ) -> Iterator[Record | BadRecord | LeftOut]:
-    """Reads a record for each block of lines; `words_in` raises _BadLine for what is not right."""
+    """Reads a record for each block of lines; `words_in` may raise _BadLine."""
     for block in _blocks(path, lines):
         if isinstance(block, BadRecord):
             yield block
@@ -130,7 +120,7 @@ def _read(
 
 
 def _blocks(path: str, lines: Iterable[Numbered]) -> Iterator[list[tuple[int, str]] | BadRecord]:
-    """Yields the lines between blank ones, numbered; of a block with a bad line, that."""
+    """Yields numbered blocks between blank lines, or the bad line of a block."""
     block: list[tuple[int, str]] = []
     bad: BadRecord | None = None
     size, most = 0, untrusted.LINE_BYTES.value
@@ -152,7 +142,7 @@ def _blocks(path: str, lines: Iterable[Numbered]) -> Iterator[list[tuple[int, st
 
 
 class _BadLine(Exception):
-    """The number of a line, and what is wrong with it."""
+    """A fault in a line: its number, and the reason."""
 
 
 def _conllu_words(block: list[tuple[int, str]], tag_column: int) -> Iterator[Word]:
@@ -174,7 +164,7 @@ def _conll_words(block: list[tuple[int, str]], word_column: int, tag_column: int
 
 
 def conll_words(lines: Sequence[str]) -> list[tuple[int, list[str]]]:
-    """Returns the lines of a block of CoNLL that are words: (place, columns); see read_conll."""
+    """Returns the words of a block of CoNLL, (place, columns); see read_conll."""
     rows = list(map(_columns, lines))
     start = 0
     for line, columns in zip(lines, rows, strict=True):
@@ -198,7 +188,7 @@ def _iob2_words(block: list[tuple[int, str]]) -> Iterator[Word]:
 def _numbered_words(
     block: list[tuple[int, str]], num_columns: int
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yields the columns of each line that is a word, with the line's number."""
+    """Yields the number and columns of each line with a word."""
     expected = 1
     for number, line in block:
         if line.startswith('#'):

@@ -1,10 +1,9 @@
-"""The corpora that the benchmarks read: official address, licence, and the files below a data root.
+"""The corpora of the benchmarks: official address, licence, and files below a data root.
 
-corpora.toml describes them. There are three ways to get a corpus: single files of a fixed version,
-whose hashes are known (files.csv); an archive; or by hand, where its owner wants an agreement or a
-form. Of some corpora, single files are known, and an archive has the others.
+corpora.toml describes them. A corpus is downloaded as single files with known hashes (files.csv),
+as an archive, or as both; or a person gets it, if its owner wants an agreement or a form.
 
-A download appears whole, after its check; no file that is there is replaced.
+A download appears whole, after its check, and replaces no file.
 """
 
 import bz2
@@ -40,14 +39,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class File:
-    """One published file.
-
-    Attributes:
-      path: where it belongs, below the data root.
-      sha256: of its content.
-      bytes: of its content.
-      address: the version whose hash this is.
-    """
+    """A published file: its path below the data root, its content, and the address."""
 
     path: str
     sha256: str
@@ -57,13 +49,13 @@ class File:
 
 @dataclasses.dataclass(frozen=True)
 class Archive:
-    """A published archive (.zip, .tgz) of files whose hashes we do not know.
+    """A published archive (.zip, .tgz) of files with unknown hashes.
 
     Attributes:
       address: of the archive.
-      member: pattern of the members to unpack, matched against their whole names.
-      path: where a member belongs, below the data root, with the groups of `member`.
-      bytes: how much one member may hold.
+      member: pattern of the whole names of members to unpack.
+      path: of a member below the data root, with the groups of `member`.
+      bytes: the most that a member may have.
     """
 
     address: str
@@ -77,13 +69,13 @@ class Corpus:
     """Name, origin, licence and files of a corpus.
 
     Attributes:
-      name: of it here.
+      name: in xlbench.
       benchmark: the first word of the tasks that read it.
-      title: what it is, in a few words.
-      address: where its owners describe it.
+      title: a short description.
+      address: of the owners' description.
       licence: as its owners state it.
-      archives: what is unpacked, besides single files.
-      by_hand: how a person gets it, where a machine may not.
+      archives: are unpacked, besides single files.
+      by_hand: instructions, if a machine may not download it.
       tasks: tasks and splits that `verify` reads, as xlbench.prepare names them.
     """
 
@@ -98,7 +90,7 @@ class Corpus:
 
     @functools.cached_property
     def files(self) -> list[File]:
-        """The files of known content, in the order of files.csv."""
+        """The files with known hashes, in the order of files.csv."""
         return [file for name, file in _files() if name == self.name]
 
     @property
@@ -120,7 +112,7 @@ def _files() -> list[tuple[str, File]]:
 def _corpus(
     name: str, tasks: Sequence[str], archives: Sequence[dict[str, Any]] = (), **fields: str
 ) -> Corpus:
-    """The corpus that a table of corpora.toml describes."""
+    """Makes a corpus of a table of corpora.toml."""
     unpacked = [
         Archive(**archive | {'address': archive['address'].replace('PAIR', pair)})
         for archive in archives
@@ -132,7 +124,7 @@ def _corpus(
 
 
 def _each(entry: str) -> Iterator[str]:
-    """Tasks and splits of an entry: 'mtg_qg_LANG_LANG:train,test' -> 'mtg_qg_en_en:train', ..."""
+    """Yields tasks and splits: 'mtg_qg_LANG_LANG:train,test' -> 'mtg_qg_en_en:train', ..."""
     name, _, splits = entry.partition(':')
     benchmark, task, *_ = name.split('_')
     langs = benchmarks.get(benchmark).languages_of(task) if 'LANG' in name else ['']
@@ -145,20 +137,20 @@ _TABLES = tomllib.loads(pathlib.Path(__file__).with_name('corpora.toml').read_te
 CORPORA = {name: _corpus(name, **table) for name, table in _TABLES.items()}
 
 ARCHIVES = 'downloads'  # Below the data root.
-_MOST_LED = 10  # Addresses, each of which leads to the next one.
-_PATIENCE, _LEAST = 60.0, 1024  # Seconds, and bytes a second below which it is given up.
+_MOST_REDIRECTS = 10
+_PATIENCE, _LEAST = 60.0, 1024  # Seconds, and the bytes a second that a download must have.
 
 
 def get(corpus: Corpus, root: str, mirror: str = '') -> Iterator[str]:
-    """Downloads what a data root lacks of a corpus; yields a line for each file.
+    """Downloads the missing files of a corpus; yields a line for each.
 
     Args:
-      corpus: with files or archives.
+      corpus: the corpus.
       root: the data root.
-      mirror: an address that has HOST/PATH of each https://HOST/PATH; '' for the hosts themselves.
+      mirror: an address with HOST/PATH of each https://HOST/PATH; '' for the hosts themselves.
 
     Raises:
-      UserError: a person has to get it, an address does not answer, a file has another content.
+      UserError: a machine may not download it, a download fails, or a file has other content.
     """
     if corpus.way == 'by hand':
         raise UserError(
@@ -169,7 +161,6 @@ def get(corpus: Corpus, root: str, mirror: str = '') -> Iterator[str]:
 
 
 def _get(corpus: Corpus, root: str, mirror: str) -> Iterator[str]:
-    """`get`, while no other process downloads the same corpus into the root."""
     for file in corpus.files:
         files.remove_leftovers_of(os.path.join(root, file.path))
         there = present(file, root)
@@ -192,10 +183,10 @@ def _get(corpus: Corpus, root: str, mirror: str) -> Iterator[str]:
 
 
 def present(file: File, root: str) -> str | None:
-    """The path that holds a file's content, packed (.gz) or not; None if it is not there.
+    """Returns the path of a file, packed (.gz) or not; None if it is missing.
 
     Raises:
-      UserError: something else has its name.
+      UserError: the file has other content.
     """
     for path in readers.find(os.path.join(root, file.path)):
         with readers.open_binary(path) as content:
@@ -209,16 +200,10 @@ def present(file: File, root: str) -> str | None:
 
 
 def _download(address: str, file: BinaryIO, name: str, size: int | None) -> str:
-    """Writes what an address answers into a file; returns its SHA-256.
+    """Writes the answer of an address into a file; returns its SHA-256.
 
-    A server may lie about the length of its answer, pack it, or never end: nothing is unpacked,
-    what is written is counted, and an answer that hardly comes is given up.
-
-    Args:
-      address: of the server.
-      file: to write.
-      name: for the progress.
-      size: bytes of the published file; None where nobody knows them.
+    A server may lie about the length, pack the answer, or never end: nothing is unpacked, bytes are
+    counted (`size` are those of the published file, if known), and a slow answer is given up.
     """
 
     def bad(why: str) -> UserError:
@@ -262,22 +247,19 @@ def _download(address: str, file: BinaryIO, name: str, size: int | None) -> str:
 
 
 def _opened(address: str) -> 'requests.Response':
-    """The answer of an address, or of the one to which it leads, with nothing of it read.
-
-    The library would read all that stands in an answer which only leads elsewhere.
-    """
+    """Opens the answer of an address, after redirects, whose bodies the library would read."""
     import requests
 
     session, headers = requests.Session(), {'Accept-Encoding': 'identity'}
-    session.resolve_redirects = lambda *_, **__: iter(())  # It reads even if it may not follow.
-    for _ in range(_MOST_LED):
+    session.resolve_redirects = lambda *_, **__: iter(())  # It reads even without following.
+    for _ in range(_MOST_REDIRECTS):
         answer = session.get(address, stream=True, timeout=_PATIENCE, headers=headers)
         if not answer.is_redirect:
             answer.raise_for_status()
             return answer
         answer.close()
         address = urllib.parse.urljoin(address, answer.headers['Location'])
-    raise requests.TooManyRedirects(f'it leads elsewhere {_MOST_LED} times')
+    raise requests.TooManyRedirects(f'it leads elsewhere {_MOST_REDIRECTS} times')
 
 
 def _fetch(
@@ -302,7 +284,7 @@ def _fetch(
         raise UserError(f'{address} cannot be downloaded: {reason}') from error
 
 
-# What the libraries raise for archives that are damaged, encrypted or packed in another way.
+# Errors of the libraries for damaged, encrypted or otherwise packed archives.
 _BROKEN = (
     tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError,
     LookupError, ArithmeticError, TypeError,
@@ -310,14 +292,14 @@ _BROKEN = (
 
 
 class _Head(tarfile.TarInfo):
-    """Header of a member; tells the archive when its end has been read.
+    """Header of a member that notes the real end of the archive.
 
-    The library takes a broken head behind the first one, and a file that just stops, for the end.
+    The library takes a broken later header, or the end of the file, for the end of the archive.
     """
 
     @classmethod
     def frombuf(cls, *block) -> 'tarfile.TarInfo':
-        """Reads a head; tarfile.ReadError for one of a member of negative size."""
+        """Reads a header; tarfile.ReadError for a negative size."""
         info = super().frombuf(*block)
         if info.size < 0:
             raise tarfile.ReadError(f'a member has {info.size} bytes')
@@ -325,23 +307,23 @@ class _Head(tarfile.TarInfo):
 
     @classmethod
     def fromtarfile(cls, archive: tarfile.TarFile) -> 'tarfile.TarInfo':
-        """Reads the next head."""
+        """Reads the next header."""
         try:
             info = super().fromtarfile(archive)
         except tarfile.EOFHeaderError:
             archive.has_end = True
             raise
-        if info.issparse():  # A few bytes become gigabytes, which nothing counts.
+        if info.issparse():  # A few bytes would become uncounted gigabytes.
             raise tarfile.ReadError('a member is sparse, as no published file is')
         return info
 
 
-# How a packed archive begins, and what unpacks it.
+# First bytes of a packed archive -> its unpacker.
 _PACKED = {b'\x1f\x8b': lambda file: gzip.GzipFile(fileobj=file), b'BZh': bz2.BZ2File}
 
 
 def _members(path: str) -> Iterator[tuple[str, Iterator[bytes]]]:
-    """The regular files of an archive, by name, in blocks; see xlbench/system/untrusted.py."""
+    """Yields names and blocks of the regular files of an archive, within limits."""
     with _unpacking(path):
         if zipfile.is_zipfile(path):
             expansion, size = untrusted.Expansion(path), os.path.getsize(path)
@@ -378,7 +360,7 @@ def _unpacking(path: str) -> Iterator[None]:
 def _blocks(
     path: str, content: IO[bytes], expansion: untrusted.Expansion | None = None, size: int = 0
 ) -> Iterator[bytes]:
-    """A member of the archive `path`, counted if the archive itself is not."""
+    """Yields a member of the archive `path`, counted if the archive itself is not."""
     with _unpacking(path):
         while block := content.read(2**20):
             if expansion:
@@ -387,7 +369,7 @@ def _blocks(
 
 
 def _place(archive: Archive, member: str, content: Iterator[bytes], root: str) -> bool:
-    """Writes a member where it belongs, unless it is there; False if nothing needs it."""
+    """Writes a member to its place, unless it is there; False if it is not needed."""
     match = re.fullmatch(archive.member, member)
     if match is None:
         return False
@@ -411,7 +393,7 @@ def _place(archive: Archive, member: str, content: Iterator[bytes], root: str) -
 
 
 def _limited(content: Iterator[bytes], named: str, limit: int) -> Iterator[bytes]:
-    """The blocks of a member; UserError if they have more than `limit` bytes."""
+    """Yields the blocks of a member; UserError above `limit` bytes."""
     count = 0
     for block in content:
         count += len(block)

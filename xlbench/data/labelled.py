@@ -1,10 +1,8 @@
 """Strict readers of labelled texts: XNLI, PAWS-X, MLDoc and MARC, as arXiv:2012.15682 uses them.
 
-They follow xlbench/data/readers. A record has the names of the published few shots:
+They work like xlbench/data/readers. The fields of a record are those of the published few shots:
 
   {'uid': 'german-7053-val', 'text_a': '...', 'text_b': '...', 'label': 'contradiction'}
-
-A uid says where in the official file an example stands, in the numbering of each task; see `Uid`.
 """
 
 import dataclasses
@@ -16,14 +14,14 @@ from xlbench.data import readers
 from xlbench.data.readers import BadRecord, Record
 from xlbench.system import errors
 
-# In the order in which the official code numbers them.
+# In the order of their ids in the official code.
 LABELS = {
     'xnli': ('contradiction', 'entailment', 'neutral'),
     'pawsx': ('0', '1'),
     'mldoc': ('CCAT', 'ECAT', 'GCAT', 'MCAT'),
     'marc': ('1', '2', '3', '4', '5'),
 }
-# XNLI's few shots are numbered in xnli.dev.tsv, which holds all languages, one after the other.
+# The languages in xnli.dev.tsv, one after the other, by whose rows the few shots are numbered.
 XNLI_LANGUAGES = (
     'ar', 'bg', 'de', 'el', 'en', 'es', 'fr', 'hi', 'ru', 'sw', 'th', 'tr', 'ur', 'vi', 'zh',
 )  # fmt: skip
@@ -36,12 +34,12 @@ _UID = re.compile(r'([a-z]+)-([0-9]{1,9})-(trn|val|tst)')
 
 @dataclasses.dataclass(frozen=True)
 class Uid:
-    """The place of an example: 'german-7053-val'.
+    """The place of an example in the official file: 'german-7053-val'.
 
     Attributes:
       lang: ISO code.
-      number: as the task counts. XNLI: rows of all languages together, from 0. PAWS-X: rows of
-        the language's file, from 1. MARC and MLDoc: lines of the language's file, from 0.
+      number: of the row. XNLI counts the rows of all languages together, from 0; PAWS-X those of
+        the language's file, from 1; MARC and MLDoc the same, from 0.
       split: 'trn', 'val' or 'tst'.
     """
 
@@ -51,7 +49,7 @@ class Uid:
 
     @classmethod
     def parse(cls, text: str) -> 'Uid':
-        """Returns the uid of a published record."""
+        """Parses the uid of a published record."""
         match = _UID.fullmatch(text)
         if not match:
             named = errors.shortened(text)
@@ -60,12 +58,12 @@ class Uid:
 
     @classmethod
     def of_row(cls, task: str, lang: str, row: int, split: str = '') -> 'Uid':
-        """Returns the uid of a row, counted from 0, among the language's own rows."""
+        """Returns the uid of a row among those of the language, from 0."""
         split = split or SPLITS[task]
         return cls(lang, row + _first_number(task, lang, split), split)
 
     def row(self, task: str) -> int:
-        """Returns the row, counted from 0, among the language's own rows."""
+        """Returns the row among those of the language, from 0."""
         row = self.number - _first_number(task, self.lang, self.split)
         if not _is_row(task, row, self.split):
             raise errors.UserError(f'{self} is not a row of {self.lang} in {task}')
@@ -90,7 +88,7 @@ def _is_row(task: str, row: int, split: str) -> bool:
 
 
 def language_code(name: str) -> str:
-    """Returns 'de' of 'german', the name in folders and uids; a code stays itself."""
+    """Returns 'de' for 'german', the name in folders and uids; a code stays."""
     if name in languages.LANGUAGES:
         return name
     codes = {language.name: code for code, language in languages.LANGUAGES.items()}
@@ -102,16 +100,11 @@ def language_code(name: str) -> str:
 def read_xnli(path: str, lang: str, split: str = '') -> Iterator[Record | BadRecord]:
     """Reads XNLI: xnli.dev.tsv or xnli.test.tsv of all languages, MNLI, or a file of one language.
 
-    Of the official file, whose header begins with `language`, the tokenised sentences are taken,
-    as fsxlt/code does: third and second column from the right. MNLI, whose header begins with
-    `index`, has them in the ninth and tenth column, and the label in the last. A file of one
-    language without a header has premise, hypothesis, label, as google-research/xtreme writes it,
-    in the order of the official rows.
-
-    Args:
-      path: the file.
-      lang: the language to read.
-      split: 'trn', 'val' or 'tst', which the uids have; 'val' by default.
+    The official file has a header that begins with `language`; like fsxlt/code, this reads its
+    tokenised sentences, the third and second column from the right. MNLI has a header that begins
+    with `index`, sentences in the ninth and tenth column and the label in the last. A file of one
+    language without header has premise, hypothesis and label in the order of the official rows, as
+    google-research/xtreme writes it. The uids get `split`: 'trn', 'val' (by default) or 'tst'.
     """
 
     def official(columns: list[str]) -> list[str] | None:
@@ -128,11 +121,10 @@ def read_xnli(path: str, lang: str, split: str = '') -> Iterator[Record | BadRec
 
 
 def read_pawsx(path: str, lang: str, split: str = '') -> Iterator[Record | BadRecord]:
-    """Reads PAWS-X: dev_2k.tsv with a header that begins with `id`, or none.
+    """Reads PAWS-X: dev_2k.tsv with a header that begins with `id`, or without header.
 
-    Rows that nobody translated, whose sentences are both NS, are kept: published few shots have
-    them too. Outside of train files no id may be there twice: rows that are doubled or lost shift
-    the numbers by which the shots are found.
+    Untranslated rows, whose sentences are both NS, are kept, because published few shots have them.
+    Except in train files, ids must differ: doubled rows would shift the numbers of the shots.
     """
     seen: set[str] = set()
 
@@ -157,13 +149,11 @@ def _read_pairs(
 ) -> Iterator[Record | BadRecord]:
     """Reads pairs of sentences.
 
-    Args:
-      task, path, lang, split: what is read.
-      headers: how official files begin -> text_a, text_b and label of a row there; None of a row
-        in another language.
+    `headers` gives, for the first cell of an official file, the function from the columns of a row
+    to text_a, text_b and label; None for a row in another language.
     """
     split = split or SPLITS[task]
-    # The row with which the language begins in a file of all languages.
+    # The first row of the language in a file of all languages.
     first = _first_number(task, lang, split) if task == 'xnli' else 0
     pick, before = None, 1  # Numbers of lines begin at 1, rows at 0.
 
@@ -185,7 +175,7 @@ def _read_pairs(
 
 
 def read_mldoc(path: str, lang: str, split: str = '') -> Iterator[Record | BadRecord]:
-    """Reads MLDoc: label TAB text; English lines may have more columns, which are not used."""
+    """Reads MLDoc: label TAB text; further columns of English lines are ignored."""
 
     def document(number: int, line: str) -> Iterator[Record]:
         label, *texts = line.split('\t')
@@ -224,7 +214,7 @@ def _stripped(value: readers.Json, name: str) -> str:
 def _record(
     task: str, lang: str, split: str, row: int, text_a: str, text_b: str, label: str
 ) -> Record:
-    """Returns a record; ValueError says what is wrong with it."""
+    """Returns a record; ValueError if it is not right."""
     split = split or SPLITS[task]
     if label not in LABELS[task]:
         named = errors.shortened(label)
@@ -234,7 +224,7 @@ def _record(
         if not text.strip():
             raise ValueError(f'{name} is empty')
     if not _is_row(task, row, split):
-        # Its uid would be that of another row.
+        # It would get the uid of another row.
         raise ValueError(f'{lang} is not where {task} has it, so its rows cannot be numbered')
     uid = str(Uid.of_row(task, lang, row, split))
     return {'uid': uid, 'text_a': text_a, 'text_b': text_b, 'label': label}

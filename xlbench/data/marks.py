@@ -1,11 +1,11 @@
-"""The marks of BART(D_ALL): keywords, redundant utterances, topics, by what a model expects.
+"""The marks of BART(D_ALL): keywords, redundant utterances, topics.
 
-Feng et al. 2021 (aclanthology.org/2021.acl-long.117, github.com/xcfcode/PLM_annotator) let DialoGPT
-read a dialogue. Words that it does not expect are keywords, an utterance that it does not expect as
-a whole begins a topic, and one that changes what it knows of the dialogue by nothing is redundant.
-This file holds the rules; xlbench/inference/dialogue_annotator.py asks the model.
+Feng et al. 2021 (aclanthology.org/2021.acl-long.117, github.com/xcfcode/PLM_annotator) take them
+from DialoGPT: words with a high loss are keywords, an utterance with a high mean loss begins a
+topic, and an utterance that hardly changes the model's state is redundant. This file has the rules;
+xlbench/inference/dialogue_annotator.py runs the model.
 
-An utterance of the result reads `Anna : See you at eight`: words are parted by spaces.
+The words of a marked utterance are separated by spaces: `Anna : See you at eight`.
 """
 
 import dataclasses
@@ -26,13 +26,10 @@ _SPEAKER = re.compile(r'\s*([^:]*?)\s*:(?=\s|$)')
 
 @dataclasses.dataclass(frozen=True)
 class Utterance:
-    """Utterance of one speaker.
+    """An utterance of a speaker ('' if unknown).
 
-    Attributes:
-      speaker: who; '' where nobody is named.
-      words: that are said.
-      losses: of the words in nats, see `word_losses`; none in the first utterance, and none for the
-        last words of one that is longer than the model reads.
+    `losses` are those of the words in nats, see `word_losses`; there are none in the first
+    utterance, and none for words beyond the length that the model reads.
     """
 
     speaker: str
@@ -41,13 +38,13 @@ class Utterance:
 
     @property
     def loss(self) -> float:
-        """Returns the mean of the losses, 0 where there is none."""
+        """The mean of the losses, 0 without any."""
         return sum(self.losses) / max(len(self.losses), 1)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Numbers of marks; the defaults are those for chats (SAMSum).
+    """Thresholds of marks; the defaults are for chats (SAMSum).
 
     For meetings (AMI) the authors take 0.04, 0.95 and 0.05.
 
@@ -55,7 +52,7 @@ class Settings:
       keywords: share of the words that become keywords.
       redundancy: least cosine of two states between which nothing new was said.
       topics: share of the utterances that begin a topic.
-      official: does as the authors' code, in which a share of less than one word selects all words.
+      official: follows the authors' code: a share of less than one word selects all words.
     """
 
     keywords: float = 0.15
@@ -70,7 +67,7 @@ class Settings:
 
 
 def utterances_of(dialogue: str) -> list[Utterance]:
-    """Returns the lines of a dialogue, without empty ones.
+    """Returns the lines of a dialogue that are not empty as utterances.
 
     Example: 'Anna: Hi, Ben!' -> Utterance('Anna', ('Hi', ',', 'Ben', '!'))
     """
@@ -85,11 +82,7 @@ def utterances_of(dialogue: str) -> list[Utterance]:
 
 
 def word_losses(piece_losses: Sequence[float], piece_counts: Sequence[int]) -> tuple[float, ...]:
-    """Returns the mean loss of each word's pieces, for the words whose pieces are all there.
-
-    Args:
-      piece_losses: nats of the pieces of an utterance, in order.
-      piece_counts: of each word.
+    """Returns the mean loss, in nats, of each word whose pieces all have one.
 
     Example: [2, 4, 1.5], [2, 1] -> (3.0, 1.5)
     """
@@ -104,10 +97,10 @@ def word_losses(piece_losses: Sequence[float], piece_counts: Sequence[int]) -> t
 
 
 def keywords(utterances: Sequence[Utterance], settings: Settings) -> list[str]:
-    """The names of the speakers, the words of the first utterance, the words least expected.
+    """Returns names of speakers, words of the first utterance, and words with the highest losses.
 
-    The last are chosen among all words but the first of each utterance, and stand in the order of
-    the text. Punctuation is left out. Of equal losses the later one counts as larger.
+    The latter are chosen among all words but the first of each utterance, and keep the order of the
+    text. Punctuation is dropped. Of equal losses the later one counts as higher.
     """
     names = list(dict.fromkeys(u.speaker for u in utterances if u.speaker))
     first = [word for u in utterances[:1] for word in u.words if word not in names]
@@ -126,17 +119,16 @@ def keywords(utterances: Sequence[Utterance], settings: Settings) -> list[str]:
 
 
 def topic_starts(utterances: Sequence[Utterance], settings: Settings) -> list[int]:
-    """The utterances that begin a topic, those of the largest loss first; never the first two."""
+    """Returns the utterances that begin a topic, by falling loss; never the first two."""
     count = int(len(utterances) * settings.topics)
     later = range(2, len(utterances))
     return sorted(later, key=lambda i: utterances[i].loss, reverse=True)[:count]
 
 
 def similarities(states: np.ndarray) -> list[list[float]]:
-    """Cosines of the states [utterances, features] of a dialogue.
+    """Returns the cosines of states [utterances, features] with those of all utterances before.
 
-    Returns:
-      A list for each utterance but the first, the last one's first: its cosines with all before it.
+    There is a list for each utterance but the first, from the last one backwards.
     """
     states = states.astype(np.float64)
     states = states / np.maximum(np.linalg.norm(states, axis=1, keepdims=True), 1e-12)
@@ -145,14 +137,10 @@ def similarities(states: np.ndarray) -> list[list[float]]:
 
 
 def redundant(cosines: Sequence[Sequence[float]], settings: Settings) -> list[int]:
-    """Returns the utterances that add nothing, ascending.
+    """Returns the redundant utterances, ascending, from the cosines of `similarities`.
 
-    From each utterance, the last first, those before it are looked at, the nearest first. As long
-    as its state is like theirs, what was said in between is redundant.
-
-    Args:
-      cosines: see `similarities`.
-      settings: see there.
+    Each utterance is compared with those before it, backwards. As long as the states are similar,
+    the utterances in between are redundant.
     """
     marked = set()
     for row in cosines:
@@ -173,9 +161,9 @@ def marked_text(
 
     Args:
       utterances: of the dialogue.
-      key_words: that stand behind it; None: there is no mark for them.
-      topics: the utterances before which a topic begins.
-      unneeded: those that are redundant.
+      key_words: are written behind it; None: without their mark.
+      topics: utterances that begin a topic.
+      unneeded: redundant utterances.
 
     Example: 'Anna : Hi | Ben : Hello | [TS] | Anna : [RD] Bye #KEY# Anna Ben Hi'
     """

@@ -1,10 +1,10 @@
-"""Noise that a model learns to take out of dialogues: mDialBART's two tasks of denoising.
+"""The noise of mDialBART's two denoising tasks for dialogues.
 
-arXiv:2202.05599, section 5.1: Action Infilling masks spans of what is done by whom, Utterance
-Permutation shuffles the utterances. The paper's code for them is not public, so that these are
-decisions: a token is a word between spaces, the name of the speaker is never masked, an order that
-changes nothing is drawn again, and of a dialogue of n tokens round(0.15 n) are masked. Utterances
-without an action have nothing to mask, so that the others give up to half of their tokens.
+arXiv:2202.05599, section 5.1: Action Infilling masks spans of actions, and Utterance Permutation
+shuffles the utterances. The paper's code is not public. Our decisions: a token is a word between
+spaces; the speaker's name is never masked; an unchanged order is drawn again; round(0.15 n) of the
+n tokens of a dialogue are masked, and up to half of an utterance's tokens, because utterances
+without an action have nothing to mask.
 
 A dialogue is a text with an utterance on each line, 'Anna: Hi!'.
 """
@@ -15,32 +15,27 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 MASK = '<mask>'  # BART's and mBART's token.
-SHARE = 0.15  # Of an utterance's tokens, masked.
+SHARE = 0.15  # Of the tokens are masked.
 
 Span = tuple[int, int]  # The first token, and the one behind the last.
 Actions = Mapping[str, Iterable[str]]  # Letters of a sentence -> subjects, relations, objects.
 
 
 def generator(seed: int, epoch: int, number: int) -> random.Random:
-    """The random numbers of one example in one epoch: the same whatever was drawn before."""
+    """Returns the random numbers of an example in an epoch, independent of other draws."""
     return random.Random(f'{seed}/{epoch}/{number}')
 
 
 def dialogue_spans(dialogue: str, actions: Actions) -> list[set[Span]]:
-    """Returns where the actions of each utterance stand in it, for any number of draws.
-
-    Args:
-      dialogue: an utterance on each line.
-      actions: see `actions_of`.
-    """
+    """Returns the places of the actions in each utterance, for any number of draws."""
     return [action_spans(_words(line)[1], actions) for line in _lines(dialogue)[0]]
 
 
 def infill_spans(dialogue: str, spans: Sequence[Iterable[Span]], numbers: random.Random) -> str:
-    """Masks spans of the actions in the utterances, SHARE of all tokens where they suffice.
+    """Masks spans of actions: SHARE of all tokens, if there are enough actions.
 
-    An utterance loses SHARE of the tokens up to its end, less those that are masked already; what
-    is then still left to mask is taken from utterances in a random order.
+    After each utterance, up to SHARE of the tokens so far are masked. Missing masks are then set in
+    utterances in random order.
 
     Args:
       dialogue: an utterance on each line.
@@ -71,12 +66,7 @@ def _length(spans: Iterable[Span]) -> int:
 
 
 def permute(dialogue: str, numbers: random.Random) -> str:
-    """Shuffles the utterances; two or more never keep their order.
-
-    Args:
-      dialogue: an utterance on each line.
-      numbers: see `generator`.
-    """
+    """Shuffles the utterances; two or more never keep their order."""
     count = len(_lines(dialogue)[0])
     order = list(range(count))
     while count > 1 and order == sorted(order):
@@ -87,13 +77,7 @@ def permute(dialogue: str, numbers: random.Random) -> str:
 
 
 def cut(dialogue: str, most: int, encode: Callable[[list[str]], Sequence[Sequence[int]]]) -> str:
-    """The first utterances that have at most `most` pieces together; of the last one, some words.
-
-    Args:
-      dialogue: an utterance on each line.
-      most: pieces that are kept.
-      encode: texts -> the pieces of each.
-    """
+    """Cuts a dialogue to `most` pieces, at a word; `encode` gives the pieces of each text."""
     lines, breaks = _lines(dialogue)
     kept: list[str] = []
     for line, pieces in zip(lines, encode([f'{line}\n' for line in lines]), strict=True):
@@ -112,22 +96,13 @@ def cut(dialogue: str, most: int, encode: Callable[[list[str]], Sequence[Sequenc
 
 
 def reorder(dialogue: str, order: Sequence[int]) -> str:
-    """Puts the utterances into an order; line ends stay where they are.
-
-    Args:
-      dialogue: an utterance on each line.
-      order: the number of the utterance, from 0, that comes first, second, ...
-    """
+    """Puts utterances into the order of their numbers, from 0; line ends keep their places."""
     lines, breaks = _lines(dialogue)
     return _joined([lines[number] for number in order], breaks)
 
 
 def mask_spans(utterance: str, spans: Iterable[Span]) -> str:
-    """Puts one mask in place of each span, also of two that touch.
-
-    Args:
-      utterance: 'speaker: text'; tokens are counted behind the speaker.
-      spans: none overlaps another.
+    """Replaces each span by a mask; tokens are counted from the text behind 'speaker: '.
 
     Example: 'Tom: I bought a small car', [(1, 4)] -> 'Tom: I <mask> car'
     """
@@ -138,23 +113,16 @@ def mask_spans(utterance: str, spans: Iterable[Span]) -> str:
 
 
 def budget(tokens: int, share: float = SHARE) -> int:
-    """Returns how many of an utterance's tokens are masked; halves are rounded to even."""
+    """Returns the number of tokens to mask; halves are rounded to even."""
     return round(share * tokens)
 
 
 def choose_spans(
     spans: Iterable[Span], most: int, numbers: random.Random, chosen: Sequence[Span] = ()
 ) -> list[Span]:
-    """Draws spans that do not overlap, each once, as long as they have at most `most` tokens.
+    """Adds random spans of at most `most` tokens to those already chosen, without overlap.
 
-    Args:
-      spans: in any order. Of one that is longer than what is left, a part is taken.
-      most: see `budget`.
-      numbers: see `generator`.
-      chosen: others that are masked already, and do not count.
-
-    Returns:
-      Those of `chosen` and the new ones.
+    A span that is longer than the rest of the budget is shortened.
     """
     chosen, ordered = list(chosen), sorted(set(spans))
     keys = {span: numbers.random() for span in ordered}
@@ -169,10 +137,9 @@ def choose_spans(
 
 
 def actions_of(triples: Iterable[Mapping[str, str]]) -> Actions:
-    """The phrases of each sentence, by its letters: tokenisers write the same sentence otherwise.
+    """Groups the phrases of `readers.read_triples` by the letters of their sentence.
 
-    Args:
-      triples: records of `readers.read_triples`.
+    Letters alone are compared, because tokenisers write a sentence differently.
     """
     phrases: dict[str, dict[str, None]] = {}
     for triple in triples:
@@ -183,13 +150,10 @@ def actions_of(triples: Iterable[Mapping[str, str]]) -> Actions:
 
 
 def action_spans(words: Sequence[str], actions: Actions) -> set[Span]:
-    """Returns where the phrases of a text's actions stand in it, word for word.
+    """Returns the places of the phrases of actions in the words of an utterance.
 
-    A phrase that OpenIE has put together from words that do not stand together has no span.
-
-    Args:
-      words: of an utterance, without its speaker. It may have several sentences.
-      actions: see `actions_of`.
+    An utterance may have several sentences. A phrase that OpenIE has composed of separate words has
+    no place.
     """
     letters = [_letters(word) for word in words]
     ends = [i for i, word in enumerate(words, 1) if i == len(words) or word.endswith(_STOPS)]
@@ -204,11 +168,11 @@ def action_spans(words: Sequence[str], actions: Actions) -> set[Span]:
     return spans
 
 
-_STOPS = ('.', '!', '?', '…', '"', "'", ')', ';', ':')  # A sentence may end behind one.
+_STOPS = ('.', '!', '?', '…', '"', "'", ')', ';', ':')  # Ends of sentences.
 
 
 def _places(phrase: str, letters: Sequence[str], start: int, end: int) -> Iterator[Span]:
-    """Yields the runs of words that have the letters of a phrase, between two places."""
+    """Yields the runs of words, between two places, with the letters of a phrase."""
     for first in range(start, end if phrase else start):
         text, last = letters[first], first + 1
         while text and len(text) < len(phrase) and last < end:
@@ -223,7 +187,7 @@ def _letters(text: str) -> str:
 
 
 def _lines(dialogue: str) -> tuple[list[str], list[str]]:
-    """Returns utterances, and what stands between them."""
+    """Returns the utterances and the line ends between them."""
     parts = re.split(r'(\r?\n)', dialogue)
     return parts[::2], parts[1::2]
 
@@ -233,7 +197,7 @@ def _joined(lines: Iterable[str], breaks: Sequence[str]) -> str:
 
 
 def _words(utterance: str) -> tuple[str, list[str]]:
-    """Returns the speaker with what follows the name, and the tokens of the text."""
+    """Returns 'speaker: ' and the tokens of the text."""
     speaker, mark, text = utterance.partition(': ')
     if not mark:
         speaker, text = '', utterance

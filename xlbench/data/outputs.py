@@ -1,8 +1,8 @@
-"""Predictions of any system, and their references, from files.
+"""Files of any system's predictions, and of references.
 
-A text file has a text a line, and an empty line is an empty text. JSONL has a record a line, .conll
-and .conllu sentences of tagged words. Where records of both sides have ids they are put together by
-them, otherwise by their order.
+A text file has a text on each line, an empty one for an empty text. JSONL has a record on each
+line, .conll and .conllu sentences of tagged words. Predictions and references are matched by ids if
+both have some, else by their order.
 """
 
 import dataclasses
@@ -29,10 +29,10 @@ class References:
 
     Attributes:
       name: for messages.
-      targets: of each example one text or more.
-      inputs: of each example; '' where nothing says it.
-      ids: of each example: those in the records, else '0', '1', ...
-      facts: where they are from, for metrics.json.
+      targets: one or more texts of each example.
+      inputs: of each example; '' if unknown.
+      ids: of each example; '0', '1', ... if the records have none.
+      facts: the origin, for metrics.json.
     """
 
     name: str
@@ -42,7 +42,7 @@ class References:
     facts: Mapping[str, Json]
 
     def first(self, count: int) -> 'References':
-        """Returns the references of the first `count` examples; 0 is all of them."""
+        """Returns the references of the first `count` examples; 0: all."""
         if not count:
             return self
         if not 0 < count <= len(self.targets):
@@ -57,9 +57,9 @@ class Outputs:
 
     Attributes:
       path: of the file.
-      n_best: of each example the predictions, best first.
+      n_best: predictions of each example, best first.
       ids: of each example, if the file has them.
-      numbered: whether n_best goes by the numbers of examples, so that the last may be missing.
+      numbered: whether the file numbers the examples, so that the last may be missing.
     """
 
     path: str
@@ -68,11 +68,7 @@ class Outputs:
     numbered: bool = False
 
     def for_references(self, references: References) -> list[list[str]]:
-        """Returns the predictions of each example, in the order of the references.
-
-        Raises:
-          UserError: they are not as many, or ids are repeated, missing or unknown.
-        """
+        """Returns the predictions of each example; UserError if numbers or ids do not match."""
         if self.ids is not None:
             return self._by_ids(references)
         count, expected = len(self.n_best), len(references.targets)
@@ -89,7 +85,7 @@ class Outputs:
     def _by_ids(self, references: References) -> list[list[str]]:
         rows = dict(zip(self.ids, self.n_best, strict=True))
         known = dict.fromkeys(references.ids)
-        # Evaluations number what they predict, also where the records have ids of their own.
+        # Evaluations number their predictions even if the records have ids.
         numbers = [str(i) for i in range(len(references.ids))]
         if rows.keys() == set(numbers) and not rows.keys() & known.keys():
             return [list(rows[i]) for i in numbers]
@@ -131,13 +127,13 @@ def read_outputs(
       field: of JSONL: a text, a list of texts, or a list of objects with a `prediction` or a
         `text`, best first. Default: `prediction`, or else `predictions`.
       id_field: of JSONL, if a record has it; '' takes the order.
-      n_best: lines of text begin with the number of their example, from 1, and a TAB; the best
-        prediction of an example comes first. An example without a line has no prediction.
-      scores: a number and a TAB stand before each text.
-      tags: a list of texts is the tags of a sentence, and no n-best list.
+      n_best: lines of text begin with the number of the example, from 1, and a TAB; predictions are
+        sorted, best first. An example without a line has no prediction.
+      scores: a number and a TAB precede each text.
+      tags: a list of texts has the tags of a sentence, not n-best predictions.
 
     Raises:
-      UserError: the file or a line is not like that.
+      UserError: the file has another form.
     """
     format = format or format_of(path)
     for name, value, kind in (
@@ -172,12 +168,10 @@ def read_outputs(
 
 
 def read_mrs(path: str) -> tuple[References, Outputs]:
-    """Reads a file of microsoft/MRS eval.py: message, reference and predictions, TABs between them.
+    """Reads a file of microsoft/MRS eval.py: TAB-separated message, reference and predictions.
 
-    An empty message moves the other columns to the left, as it does there.
-
-    Raises:
-      UserError: a line has no TAB.
+    An empty message shifts the other columns to the left, as it does there. A line without a TAB is
+    a UserError.
     """
     rows = []
     for i, line in _lines(path):
@@ -193,16 +187,16 @@ def read_mrs(path: str) -> tuple[References, Outputs]:
 def read_references(
     paths: Sequence[str], *, field: str = 'target', id_field: str = 'id', tags: bool = False
 ) -> References:
-    """Reads references; of several files, line-aligned, each gives a reference for each example.
+    """Reads references; several aligned files give several references of each example.
 
     Args:
       paths: text, .jsonl, .conll or .conllu.
       field: of JSONL: a text, or a list of several references.
       id_field: of JSONL, if a record has it.
-      tags: a list of texts is the tags of a sentence, and not several references.
+      tags: a list of texts has the tags of a sentence, not several references.
 
     Raises:
-      UserError: a file or a line is not like that, or files are not equally long.
+      UserError: a file has another form, or files are not equally long.
     """
     targets: list[list[str]] = []
     ids: Sequence[str] | None = None
@@ -239,7 +233,7 @@ def _facts(paths: Sequence[str]) -> dict[str, Json]:
 def _read(
     path: str, format: str, field: str, id_field: str, tags: bool, hint: str
 ) -> tuple[list[list[str]], list[str] | None, list[str]]:
-    """Returns the texts of each example, and its ids and inputs, if there are any."""
+    """Returns the texts of each example, and ids and inputs if there are any."""
     if format in _TAGGED:
         return [[record['tags']] for record in readers.good(_TAGGED[format](path))], None, []
     if format == 'text':
@@ -272,9 +266,9 @@ def prepared_references(task: prepared.Prepared, id_field: str = 'id') -> Refere
 
 
 def unmarked(task: prepared.Prepared, inputs: Sequence[str]) -> list[str]:
-    """The inputs of a prepared task without the mark of its target language, such as `<de> `.
+    """Removes the mark of the target language, such as `<de> `, from inputs of a prepared task.
 
-    The mark is for a model that is trained on the task; xlbench.predict puts its own.
+    Models that are trained on the task need it; xlbench.predict puts its own.
     """
     mark = f'<{task.manifest.get("target_lang")}> '
     return [text.removeprefix(mark) for text in inputs]
@@ -288,7 +282,7 @@ def _lines(path: str) -> list[tuple[int, str]]:
 
 
 def _texts(place: str, record: Mapping[str, Json], field: str, hint: str) -> list[str]:
-    """Returns the texts of a field: one, several, or objects that hold them."""
+    """Returns the texts of a field: a text, a list of texts, or of objects with them."""
     if field not in record:
         raise UserError(f'{place}: {errors.unknown("field", field, record, hint)}')
     value = record[field]
@@ -305,7 +299,7 @@ def _texts(place: str, record: Mapping[str, Json], field: str, hint: str) -> lis
 
 
 def _ids(path: str, records: Sequence[Mapping[str, Json]], field: str) -> list[str] | None:
-    """Returns the ids of records, if any has one; UserError if one lacks it or repeats one."""
+    """Returns the ids of records, if any has one; UserError for a missing or repeated one."""
     if not field or not any(field in record for record in records):
         return None
     lines: dict[str, int] = {}

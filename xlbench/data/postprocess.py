@@ -1,9 +1,8 @@
-"""Postprocessors of SeqIO tasks: from texts to what a task's metrics compare.
+"""Postprocessors of SeqIO tasks, from texts to the values that metrics compare.
 
-SeqIO's Evaluator calls `postprocess_fn(text, example=..., is_target=...)` on each target and each
-prediction before it calls the metrics, and so is it here. A postprocessor is any function of the
-user's. A manifest only says that there is one; the function comes from the task itself, which the
-user's own task file registers again.
+Like SeqIO's Evaluator, `Postprocess` calls `postprocess_fn(text, example=..., is_target=...)` on
+each target and prediction before the metrics. A manifest only says that there is a postprocessor;
+the function comes from the user's task file.
 """
 
 import functools
@@ -19,11 +18,11 @@ from xlbench.system import errors, files
 
 Postprocessor = Callable[..., Any]
 
-REFERENCES = 'references'  # The field of a record that has all references of an example, as JSON.
+REFERENCES = 'references'  # The field of a record with all references of an example, as JSON.
 
 
 def all_references(text: str, example: Mapping[str, Any], is_target: bool) -> str | list[str]:
-    """Gives metrics all references of an example in place of the one that a model learns from.
+    """Gives metrics all references of an example instead of the one for training.
 
     Example: 'Hi.', {'references': '["Hi.", "Hello."]'} -> ['Hi.', 'Hello.']
     """
@@ -38,11 +37,7 @@ def entry(postprocessor: Postprocessor | None) -> bool | str:
 
 
 def references(prepared: Prepared, records: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """Returns the references of each record: one, but all of a task with `all_references`.
-
-    Raises:
-      UserError: a record of such a task has none.
-    """
+    """Returns the reference of each record, or all references in a task with `all_references`."""
     if prepared.manifest.get('postprocessor') != all_references.__name__:
         return [[record['targets_pretokenized']] for record in records]
     place = f'{REFERENCES} of a record of {prepared.name}/{prepared.split}'
@@ -69,11 +64,7 @@ def _of_task(name: str) -> Postprocessor:
 
 
 class Postprocess:
-    """Postprocessing of a prepared task's texts before they are scored.
-
-    Args:
-      prepared: the task.
-    """
+    """The postprocessing of a prepared task's texts before they are scored."""
 
     def __init__(self, prepared: Prepared):
         self._name = prepared.name
@@ -88,14 +79,10 @@ class Postprocess:
     def __call__(
         self, records: Sequence[Mapping[str, Any]], n_best: Sequence[Sequence[str]]
     ) -> tuple[list[Any], list[list[Any]]]:
-        """Targets, and for each the predictions, as the task's metrics take them.
+        """Returns targets, and predictions of each, for the task's metrics.
 
-        Args:
-          records: of the prepared task.
-          n_best: for each the predicted texts, best first.
-
-        Raises:
-          UserError: the postprocessor ended with an error, which is said in a line.
+        `n_best` has the predicted texts of each record, best first. An error of the postprocessor
+        is a UserError.
         """
         targets = [record['targets_pretokenized'] for record in records]
         if self._function is None:
@@ -121,7 +108,7 @@ class Postprocess:
 
 
 def example(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The example that a record was made of, as SeqIO has it: texts are bytes, numbers arrays."""
+    """Restores the example of a record as in SeqIO: texts are bytes, numbers arrays."""
     plain = {name: value for name, value in record.items() if name != 'example'}
     texts = {n: v.encode() if isinstance(v, str) else v for n, v in plain.items()}
     try:
@@ -150,7 +137,7 @@ def _value(written: Mapping[str, Any]) -> Any:
 
 
 def _texts(values: Any) -> np.ndarray:
-    """Returns nested lists of texts -> an array of bytes."""
+    """Turns nested lists of texts into an array of bytes."""
     array = np.array(values, object)
     flat = [text.encode() if isinstance(text, str) else text for text in array.ravel()]
     encoded = np.empty(array.size, object)

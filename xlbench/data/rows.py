@@ -2,13 +2,12 @@
 
   jsonl     a JSON object on each line
   json      a JSON array of objects
-  csv, tsv  a header and rows, quoted as pandas, Excel and the csv module quote
-  parquet   also with the names of labels that `datasets` keeps in it
-  arrow     the files in a folder of `Dataset.save_to_disk`, and those of its cache
+  csv, tsv  a header and rows, quoted as by pandas, Excel and the csv module
+  parquet   with the names of labels that `datasets` keeps in it
+  arrow     files of `Dataset.save_to_disk`, or of the cache of `datasets`
 
-They follow xlbench/data/readers: a generator of rows, with a `BadRecord` in place of each that
-cannot be used. The formats of benchmarks are elsewhere, because their official code reads
-them in its own way: a quote means nothing in the TSV of XNLI.
+As in xlbench/data/readers, a `BadRecord` stands for each row that cannot be used. Formats of
+benchmarks, such as XNLI's TSV without quotes, have readers of their own.
 """
 
 import dataclasses
@@ -35,12 +34,7 @@ Values = Mapping[str, Json]  # Of a row, by key.
 
 
 class Row(NamedTuple):
-    """One row.
-
-    Attributes:
-      number: its line, 1-based; of json, parquet and arrow, its place among the rows.
-      values: those of the keys that were asked for.
-    """
+    """A row: its line or, in json, parquet and arrow, its place (from 1), and its values by key."""
 
     number: int
     values: Values
@@ -48,15 +42,15 @@ class Row(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """Format of a file, where its name does not say it.
+    """The format of a file.
 
     Attributes:
-      format: one of FORMATS; by default what the file's name ends in.
-      columns: of csv and tsv, the names of all columns if the first line does not have them.
-      separator: of csv and tsv, what stands between two cells; by default ',' and a TAB.
-      quotes: of csv and tsv, whether a quote at the start of a cell opens one that may hold
-        separators and line breaks, and "" in it is a quote.
-      where: key -> the value of the rows that count; others are as if they were not there.
+      format: one of FORMATS; by default the ending of the file's name.
+      columns: of csv and tsv: the names of all columns, if the first line does not have them.
+      separator: of csv and tsv: by default ',' and a TAB.
+      quotes: of csv and tsv: whether quotes may enclose a cell with separators and line breaks, in
+        which "" is a quote.
+      where: key -> value; other rows are ignored.
     """
 
     format: str | None = None
@@ -72,7 +66,7 @@ class Layout:
             raise errors.UserError(f'separator {self.separator!r} is not one character, as ";" is')
 
     def format_of(self, path: str) -> str:
-        """Returns the format of a file; UserError if nothing says it."""
+        """Returns the format of a file; UserError for an unknown ending."""
         if self.format:
             return self.format
         for ending, name in _ENDINGS.items():
@@ -92,12 +86,7 @@ _UNPACKED = ('parquet', 'arrow')  # They are compressed inside.
 
 
 def read(path: str, keys: Sequence[str], layout: Layout) -> Iterator[Row | BadRecord]:
-    """Reads the rows of a file.
-
-    Args:
-      path: the file, .gz or not.
-      keys: the values that are needed of each row; one that lacks a key is a BadRecord.
-      layout: how the file is written.
+    """Reads the values of some keys in the rows of a file; a row without one is a BadRecord.
 
     Example: a csv file of 'text,label', '"Well, no",bad', keys ('label', 'text') ->
       Row(2, {'label': 'bad', 'text': 'Well, no'})
@@ -151,7 +140,7 @@ def columns(path: str, layout: Layout) -> list[str]:
 
 
 def in_folder(path: str) -> str:
-    """Finds a pattern for the files of a folder with one split; another path stays.
+    """Returns the pattern of the files in a folder of one split; another path stays.
 
     Example: corpus/train with data-00000-of-00002.arrow in it -> corpus/train/*.arrow
     """
@@ -170,16 +159,16 @@ def _read_objects(path: str, keys: Sequence[str], by_line: bool) -> Iterator[Row
 
     if by_line:
         return readers.convert(path, readers.json_lines(path), row)
-    return readers.convert(path, readers.json_list(path), row, 'object')
+    return readers.convert(path, readers.json_items(path), row, 'object')
 
 
 def text(value: Json, key: str) -> str:
-    """Checks a value that must be a text with something in it; ValueError says what it is."""
+    """Returns a value that must be a text other than spaces; else ValueError."""
     return readers.text_field(value, key)
 
 
 def label(value: Json, key: str) -> str:
-    """Checks a value that must be the name of a label: a text, a whole number, true or false."""
+    """Returns the label that a value names: a text, a whole number, true or false."""
     if isinstance(value, bool):
         return json.dumps(value)
     if isinstance(value, float):
@@ -188,7 +177,7 @@ def label(value: Json, key: str) -> str:
 
 
 def texts(value: Json, key: str) -> list[Json]:
-    """Checks a value that must be a list with items; of csv and tsv, words between spaces."""
+    """Returns a value that must be a list with items; a text is split at spaces."""
     if isinstance(value, str):
         value = value.split()
     if not isinstance(value, list) or not value:
@@ -197,14 +186,10 @@ def texts(value: Json, key: str) -> list[Json]:
 
 
 def dialogue(value: Json, key: str, speaker: str = 'speaker', words: str = 'text') -> str:
-    """Returns a dialogue as one text, a line for each turn; ValueError says what is wrong with it.
+    """Returns a dialogue as one text, with a line for each turn; ValueError if it is not right.
 
-    Args:
-      value: a text, which stays as it is, or a list of turns. A turn is a text, such as
-        'Anna: Hi!', or an object with speaker and utterance. Line breaks inside a turn
-        become spaces.
-      key: the name of the value, for messages.
-      speaker, words: the keys of a turn that is an object.
+    The value is a text, which stays, or a list of turns. A turn is a text, such as 'Anna: Hi!', or
+    an object with the keys `speaker` and `words`. Line breaks inside a turn become spaces.
 
     Example: [{'speaker': 'Anna', 'text': 'Hi!'}, 'Ben: Hello.'] -> 'Anna: Hi!\nBen: Hello.'
     """
@@ -225,6 +210,44 @@ def dialogue(value: Json, key: str, speaker: str = 'speaker', words: str = 'text
             parts = [text(turn, place)]
         lines.append(': '.join(' '.join(part.split()) for part in parts))
     return '\n'.join(lines)
+
+
+def dialogues(
+    path: str,
+    key: str,
+    speaker: str = 'speaker',
+    words: str = 'text',
+    may_be_empty: bool = False,
+) -> Iterator[tuple[dict[str, Json], str]]:
+    """Yields each object or row of a file, with its dialogue as a text; see `dialogue`.
+
+    An object without `key` may have lists `utt` and `speaker`, as in MediaSum. A JSON array may
+    have any size.
+
+    Raises:
+      UserError: an object or row cannot be read, or has no dialogue.
+    """
+    layout = Layout()
+    kind = layout.format_of(path)
+    if kind in ('json', 'jsonl'):
+        items = (readers.json_items if kind == 'json' else readers.json_lines)(path)
+    else:
+        items = read(path, columns(path, layout), layout)
+    for number, value in readers.good(items):
+        try:
+            readers.check_keys(value, ())
+            said, speakers = value.get('utt'), value.get('speaker')
+            if key not in value and isinstance(said, list) and isinstance(speakers, list):
+                pairs = zip(speakers, said, strict=False)
+                turns = (f'{who}: {turn}' for who, turn in pairs if f'{turn}'.strip())
+                text = '\n'.join(' '.join(turn.split()) for turn in turns)
+            else:
+                readers.check_keys(value, (key,))
+                empty = may_be_empty and value[key] == ''
+                text = '' if empty else dialogue(value[key], key, speaker, words)
+        except ValueError as error:
+            raise errors.UserError(f'{path}: record {number}: {error}') from None
+        yield value, text
 
 
 _UNQUOTED = 'if quotes mean nothing in this file, say quotes=False'
@@ -268,7 +291,7 @@ def _header(
     (number, head), separator = first, layout.between(path)
     names = _cells(head, separator, layout.quotes)
     if names is None:
-        # As of "text";"label", where no cell ends behind its quote.
+        # "text";"label" for example, where no cell ends at its quote.
         other = _other_separator([head]) if separator not in head else ''
         reason = f'a quote inside a cell of the header; {other[2:] or _UNQUOTED}'
         return BadRecord(path, number, reason, fatal=True)
@@ -276,7 +299,7 @@ def _header(
 
 
 def _other_separator(names: Sequence[str]) -> str:
-    """Suggests another separator if the header is one cell with such separators in it."""
+    """Suggests another separator that is in a header of one cell."""
     for separator in (';', '\t', ',', '|'):
         if len(names) == 1 and separator in names[0]:
             return f'; try separator={separator!r}'
@@ -286,8 +309,8 @@ def _other_separator(names: Sequence[str]) -> str:
 def _lines(path: str, layout: Layout) -> Iterator[tuple[int, str] | BadRecord]:
     """Yields the rows of a file as text, with the number of the first line of each.
 
-    With quotes, a row goes on as long as the number of its quotes is odd, and a \\r may stand in a
-    cell with quotes around it, which is how pandas and the csv module write one.
+    With quotes, a row continues while the number of its quotes is odd, and a \\r may be inside a
+    quoted cell, as pandas and the csv module write it.
     """
     pending: list[str] = []
     first, is_open, size = 0, False, 0
@@ -314,8 +337,7 @@ def _lines(path: str, layout: Layout) -> Iterator[tuple[int, str] | BadRecord]:
 def _cells(row: str, separator: str, quotes: bool) -> list[str] | None:
     """Splits a row into cells; None if its quotes are not those of RFC 4180.
 
-    Python's csv module would take quotes inside a cell for text, and so could not tell a file in
-    which they mean nothing.
+    Python's csv module accepts quotes inside a cell as text, and would hide such a file.
     """
     if not quotes:
         return row.split(separator)
@@ -343,7 +365,7 @@ def _read_columns(path: str, keys: Sequence[str]) -> Iterator[Row | BadRecord]:
     import pyarrow
 
     try:
-        # A pipe, a folder or nothing at all is another error than what is in a file.
+        # A pipe, a folder or a missing file is another error than bad content.
         with readers.open_binary(path):
             pass
         number, size = 0, os.path.getsize(path)
@@ -382,10 +404,7 @@ def _column_names(path: str) -> list[str] | BadRecord:
 
 
 def column_types(path: str, layout: Layout) -> 'dict[str, pyarrow.DataType]':
-    """Returns the types of the columns of a table, as its rows are read.
-
-    Those of Parquet are the file's, but named labels are strings; those of CSV and TSV are strings.
-    """
+    """Returns the types of the columns of a table; CSV, TSV and named labels have strings."""
     import pyarrow
     from pyarrow import parquet
 
@@ -460,7 +479,7 @@ def _label_names(schema: 'pyarrow.Schema') -> dict[str, list[str]]:
 
 
 def _named(values: list[Json], names: Sequence[str] | None) -> list[Json]:
-    """Returns values with names in place of numbers; a number that has none stays, such as -1."""
+    """Replaces numbers by names; a number without a name, such as -1, stays."""
     if names is None:
         return values
 

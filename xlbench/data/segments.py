@@ -1,23 +1,21 @@
-"""Dialogues cut into segments, as summarisers read them; no jax.
+"""Segments of dialogues, topics and stages, for MV-BART's two views; no jax.
 
-MV-BART (arXiv:2010.01672, github.com/SALT-NLP/Multi-View-Seq2Seq) reads a dialogue twice: cut into
-topics, and cut into the stages that conversations go through. Both come from a vector for each
-utterance, 'Anna: Hi!', of any encoder of sentences; its authors take Sentence-BERT's.
+MV-BART (arXiv:2010.01672, github.com/SALT-NLP/Multi-View-Seq2Seq) reads a dialogue twice, cut into
+topics and into stages, both by a vector of each utterance, 'Anna: Hi!', of any sentence encoder
+(Sentence-BERT in the paper).
 
   topics = [topic_segments(dialogue) for dialogue in vectors]
   model = fit_stages(vectors)
   text = with_segments(['Anna: Hi!', 'Ben: Hello.'], stages(model, vectors[0]))
 
-Topics: a text is cut where its topic changes (Choi 2000, aclanthology.org/A00-2004). Settings are
-those of MV-BART (arXiv:2010.01672): a window of 4 and one standard deviation. Its authors' object
-keeps the window that the shortest dialogue so far has left, so that their result depends on the
-order of the dialogues (`official_topic_segments`); here each is cut by itself.
+Topics are cut by C99 (Choi 2000, aclanthology.org/A00-2004) with MV-BART's settings: a window of 4
+and one standard deviation. The authors' code never restores the window after a short dialogue, so
+that their result depends on the order (`official_topic_segments`); ours does not.
 
-Stages of conversations: opening, intention, discussion, end. MV-BART has four states with a
-diagonal Gaussian each; a conversation begins in the first and stays, goes one on, or leaves one
-out. Baum-Welch fits all numbers; transitions that are zero remain zero. Its authors let k-means
-choose the first means without a seed, so that their model cannot be made again; here they are those
-of the four quarters of the conversations.
+The stages of a conversation are opening, intention, discussion and end: four states with diagonal
+Gaussians, of which the first begins; a transition stays, advances or skips one. Baum-Welch fits all
+numbers; zero transitions remain zero. The authors choose the first means by k-means without a seed,
+which cannot be repeated; ours are those of the four quarters of the conversations.
 """
 
 import json
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
 
 WINDOW = 4
 DEVIATIONS = 1.0
-_FEWEST = 3  # Utterances of a dialogue that can be cut.
+_FEWEST = 3  # Utterances of a dialogue to cut.
 
 
 def topic_segments(
@@ -46,9 +44,9 @@ def topic_segments(
     """Returns the topic of each utterance, counted from 1.
 
     Args:
-      vectors: [utterances, dimensions] of numbers: of what an encoder gives, or counts of words.
-      window: ranks compare cells that are less than this apart, in rows and in columns.
-      deviations: standard deviations by which a cut's gain must exceed the mean cut's.
+      vectors: [utterances, dimensions], of an encoder or of word counts.
+      window: ranks compare cells whose rows and columns differ by less than this.
+      deviations: standard deviations by which the gain of a cut must exceed the mean gain.
     """
     vectors = np.asarray(vectors, np.float64)
     if vectors.ndim != 2:
@@ -70,13 +68,10 @@ def topic_segments(
 def official_topic_segments(
     dialogues: Iterable[np.ndarray], window: int = WINDOW, deviations: float = DEVIATIONS
 ) -> Iterator[list[int]]:
-    """The topics of dialogues one after another, as the object of MV-BART's authors cuts them.
+    """Yields the topics of dialogues, [utterances, dimensions], like the code of MV-BART's authors.
 
-    Its window shrinks to the shortest dialogue so far that has three utterances or more.
-
-    Args:
-      dialogues: of each, [utterances, dimensions].
-      window, deviations: see `topic_segments`.
+    The window shrinks to the shortest dialogue so far with three or more utterances; for the rest
+    see `topic_segments`.
     """
     for vectors in dialogues:
         if len(vectors) >= _FEWEST:
@@ -85,19 +80,18 @@ def official_topic_segments(
 
 
 def rank_matrix(vectors: np.ndarray, window: int = WINDOW) -> np.ndarray:
-    """Ranks the similarity of two utterances among the cells around them.
+    """Ranks the similarities of utterances in their windows.
 
     Args:
       vectors: [utterances, dimensions].
-      window: see `topic_segments`; at most the number of utterances is used.
+      window: see `topic_segments`; at most the number of utterances.
 
     Returns:
-      [utterances, utterances], the share of the cells around each, itself among them, whose cosine
-      is smaller.
+      [utterances, utterances], the share of the cells in each cell's window with a smaller cosine.
     """
     norms = np.sqrt((vectors * vectors).sum(1))
-    # Row by row, not as a product of matrices, whose sums round differently from cell to cell: a
-    # vector would not be as similar to itself as another one is to itself.
+    # Row by row: a product of matrices rounds differently from cell to cell, so that vectors would
+    # differ in similarity to themselves.
     products = np.stack([(vectors * vector).sum(1) for vector in vectors])
     sizes = norms[:, None] * norms
     cosines = np.divide(products, sizes, out=np.zeros_like(sizes), where=sizes > 0)
@@ -114,22 +108,21 @@ def rank_matrix(vectors: np.ndarray, window: int = WINDOW) -> np.ndarray:
 def _splits(ranks: np.ndarray) -> tuple[list[int], np.ndarray]:
     """Cuts segments in two, the best cut first, until each is one utterance.
 
-    Returns:
-      The last utterance before each cut, and [cuts + 1], the mean rank inside segments, before the
-      first cut and after each.
+    Returns the last utterance before each cut, and [cuts + 1], the mean rank inside segments before
+    the first cut and after each.
     """
     count = len(ranks)
     sums = np.zeros((count + 1, count + 1))
     sums[1:, 1:] = ranks.cumsum(0).cumsum(1)
     total, area = sums[-1, -1], count * count
     densities = [total / area]
-    # Of each place to cut, where its segment begins and ends.
+    # Begin and end of the segment around each possible cut.
     places = np.arange(1, count)
     begins, ends = np.zeros(count - 1, int), np.full(count - 1, count)
     free = np.ones(count - 1, bool)
     cuts = []
     for _ in places:
-        # Ranks are no more symmetric than their windows: both corners are summed.
+        # Windows, and so ranks, are not symmetric: both corners are summed.
         lost = sums[places, ends] - sums[begins, ends] - sums[places, places] + sums[begins, places]
         lost += sums[ends, places] - sums[ends, begins] - sums[places, places]
         lost += sums[places, begins]
@@ -147,7 +140,7 @@ def _splits(ranks: np.ndarray) -> tuple[list[int], np.ndarray]:
 
 
 def _smoothed(gains: np.ndarray) -> np.ndarray:
-    """Returns means with the neighbours: 1, 2, 1 parts; 2, 1 at the ends."""
+    """Returns means with the neighbours, weighted 1, 2, 1; 2, 1 at the ends."""
     around = np.pad(gains, 1)
     weights = np.full(len(gains), 4.0)
     weights[[0, -1]] = 3
@@ -173,7 +166,7 @@ def stage_model(
     Args:
       means, variances: [states, dimensions].
       iterations: of Baum-Welch, at most.
-      tolerance: the log-likelihood gains less in the last iteration.
+      tolerance: the gain of log-likelihood below which the fit ends.
       start: [states], the probabilities of the first utterance's state.
       transitions: [states, states], from row to column.
     """
@@ -187,14 +180,12 @@ def stage_model(
 
 
 def fit_stages(dialogues: Sequence[np.ndarray], iterations: int = 50) -> 'GaussianHMM':
-    """Fits a model to dialogues, which begins with a quarter of each for a stage.
+    """Fits a model to dialogues, [utterances, dimensions], beginning with a quarter for each stage.
 
-    Args:
-      dialogues: of each, [utterances, dimensions]; MV-BART takes those of all splits together.
-      iterations: at most.
+    MV-BART takes the dialogues of all splits together.
 
     Raises:
-      UserError: no dialogue is long enough, or too few of them are.
+      UserError: too few dialogues are long enough.
     """
     if not any(len(dialogue) >= STAGES for dialogue in dialogues):
         raise errors.UserError(
@@ -216,18 +207,14 @@ def stages(model: 'GaussianHMM', vectors: np.ndarray) -> list[int]:
     return model.predict(vectors.astype(np.float64)).tolist() if len(vectors) else []
 
 
-MARK = ' |'  # Before each segment; MV-BART weighs the views by what its encoder gives for these.
-BETWEEN = '\t'  # The two views of a text.
+MARK = ' |'  # Before each segment; MV-BART weighs the views by its encoder's states for these.
+BETWEEN = '\t'  # Between the two views of a text.
 
 
 def with_segments(utterances: Sequence[str], labels: Sequence[int]) -> str:
-    """Returns a dialogue on one line with a mark before each segment.
+    """Returns a dialogue on one line with a mark wherever the label of the utterance changes.
 
     A mark inside an utterance becomes a space.
-
-    Args:
-      utterances: such as 'Anna: Hi!'.
-      labels: the segment of each utterance; where the number changes, another begins.
 
     Example: ['A: hi', 'B: hello', 'A: bye'], [1, 1, 2] -> ' | A: hi B: hello | A: bye'
     """
@@ -242,7 +229,7 @@ def with_segments(utterances: Sequence[str], labels: Sequence[int]) -> str:
 
 
 def joined_views(views: Sequence[str]) -> str:
-    """Returns views of a dialogue as one text; a tab inside one becomes a space.
+    """Joins views of a dialogue to one text; a tab inside a view becomes a space.
 
     Example: [' | A: hi B: ho', ' | A: hi | B: ho'] -> ' | A: hi B: ho\\t | A: hi | B: ho'
     """
@@ -250,7 +237,7 @@ def joined_views(views: Sequence[str]) -> str:
 
 
 def parted_views(text: str) -> list[str]:
-    """Returns the inverse of `joined_views`: two views, or the one of a text without a tab."""
+    """Inverts `joined_views`; a text without a tab is one view."""
     first, between, second = text.partition(BETWEEN)
     return [first, second] if between else [first]
 
@@ -264,14 +251,10 @@ def utterances(dialogue: str) -> list[str]:
 
 
 def word_vectors(dialogues: Sequence[Sequence[str]], size: int = 500) -> list[np.ndarray]:
-    """Returns TF-IDF: counts of words, times log(utterances / utterances with the word).
+    """Returns TF-IDF vectors of each dialogue, [utterances, words] float32.
 
-    Args:
-      dialogues: the utterances of each.
-      size: words that count, those in most utterances; of equally frequent ones the first by name.
-
-    Returns:
-      Of each dialogue [utterances, words] float32.
+    The factor of a word is log(utterances / utterances with the word). At most `size` words count,
+    those in most utterances; ties are broken by the alphabet.
     """
     from sklearn.feature_extraction.text import CountVectorizer  # It loads for a second.
 
@@ -288,13 +271,13 @@ KEYS = ('topics', 'stages')
 
 
 class Views(NamedTuple):
-    """The two views of a dialogue: of each utterance the number of its topic and of its stage."""
+    """The two views of a dialogue: the topic and the stage of each utterance."""
 
     topics: list[int]
     stages: list[int]
 
     def text(self, utterances: Sequence[str]) -> str:
-        """A dialogue in both views, topics first, with a tab between; see `with_segments`."""
+        """Returns a dialogue in both views, topics first, with a tab between them."""
         return joined_views([with_segments(utterances, labels) for labels in self])
 
 
@@ -305,17 +288,16 @@ def views_of(
     iterations: int = 50,
     most_fitted: int | None = None,
 ) -> list[list[Views]]:
-    """Cuts dialogues into topics by C99, and into the stages of one model of all of them.
+    """Cuts dialogues into topics, and into the stages of one model of all dialogues.
 
     Args:
-      splits: of each dialogue of each split, [utterances, dimensions]; one without utterances has
-        no segments.
+      splits: the dialogues, [utterances, dimensions], of each split.
       official_window: see `official_topic_segments`; each split begins with the whole window.
       iterations: of Baum-Welch, at most.
-      most_fitted: number of first dialogues that fit the model of stages; None: all.
+      most_fitted: number of first dialogues to fit the model of stages to; None: all.
 
     Raises:
-      UserError: no dialogue is long enough to tell stages apart.
+      UserError: no dialogue is long enough for stages.
     """
     spoken = [vectors for dialogues in splits for vectors in dialogues if len(vectors)]
     model = fit_stages(spoken[:most_fitted], iterations)
@@ -335,7 +317,7 @@ def views_of(
 
 
 def views_path(path: str) -> str:
-    """Returns the file of views beside one of dialogues.
+    """Returns the file of views beside a file of dialogues.
 
     Example: 'XSAMSum/train.json.gz' -> 'XSAMSum/train.views.jsonl'
     """

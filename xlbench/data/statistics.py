@@ -21,24 +21,14 @@ _LONGEST_NAME = 80  # Characters; a longer text before ': ' is not a name.
 
 @dataclasses.dataclass
 class Statistics:
-    """Sums over examples; every mean is one of these divided by `examples`.
-
-    Attributes:
-      examples: how many there are.
-      turns: of their inputs.
-      speakers: different ones in each input.
-      source: words or characters of the inputs.
-      target: those of the targets; of several references the mean.
-      source_tokens: of a vocabulary, without what a model puts around a text.
-      target_tokens: those of the targets.
-    """
+    """Sums over examples; every mean is one of these divided by `examples`."""
 
     examples: int = 0
-    turns: int = 0
-    speakers: int = 0
-    source: int = 0
-    target: float = 0
-    source_tokens: int = 0
+    turns: int = 0  # Of the inputs.
+    speakers: int = 0  # Different ones in each input.
+    source: int = 0  # Words or characters of the inputs.
+    target: float = 0  # The same of the targets; the mean of several references.
+    source_tokens: int = 0  # Of a vocabulary, without special tokens.
     target_tokens: float = 0
 
     def add(
@@ -49,15 +39,7 @@ class Statistics:
         target_lang: str | None,
         tokenizer: Tokenizer | None = None,
     ) -> None:
-        """Counts an example.
-
-        Args:
-          source: its input.
-          source_lang: ISO code; None counts words.
-          targets: all its references.
-          target_lang: ISO code.
-          tokenizer: of the vocabulary whose tokens are counted, if any.
-        """
+        """Counts an input and all its references; without an ISO code, words are counted."""
         said = turns(source)
         names = {name for name, _ in said} - {''}
         self.examples += 1
@@ -71,13 +53,13 @@ class Statistics:
             self.target_tokens += sum(counts[1:]) / len(targets)
 
     def means(self) -> dict[str, float]:
-        """Returns the mean of every count but `examples`; 0 where nothing was counted."""
+        """Returns the mean of every count but `examples`; 0 without examples."""
         names = [field.name for field in dataclasses.fields(self) if field.name != 'examples']
         return {name: getattr(self, name) / max(self.examples, 1) for name in names}
 
 
 def turns(text: str) -> list[tuple[str, str]]:
-    """The turns of a dialogue: (speaker, utterance), the speaker '' where none is named."""
+    """Returns the turns of a dialogue: (speaker, utterance), with '' for an unknown speaker."""
     said = []
     for line in filter(None, map(str.strip, text.split('\n'))):
         name, mark, words = line.partition(': ')
@@ -87,7 +69,7 @@ def turns(text: str) -> list[tuple[str, str]]:
 
 
 def length(text: str, lang: str | None) -> int:
-    """Returns the words of a text, or its characters in a language without spaces between words."""
+    """Counts the words of a text, or its characters in a language without spaces."""
     parts = text.split()
     return len(parts) if in_words(lang) else sum(map(len, parts))
 
@@ -102,15 +84,7 @@ def of_file(
 ) -> Statistics:
     """Returns the statistics of a file of JSON, JSONL, CSV, TSV or Parquet.
 
-    Args:
-      path: of the file.
-      keys: the keys or columns of inputs and targets. An input may be a list of turns, see
-        `rows.dialogue`.
-      langs: ISO codes of both.
-      tokenizer: see `Statistics.add`.
-
-    Raises:
-      UserError: the file is not like that.
+    `keys` are those of inputs and targets; an input may be a list of turns, see `rows.dialogue`.
     """
     counts = Statistics()
     source, target = keys

@@ -4,19 +4,19 @@ r"""Segments dialogues into topics and stages, the two views of MV-BART.
   python -m xlbench.data segment data/clidsum/XSAMSum/*.json --encoder=sentence-transformers/NAME
 
 Each file of dialogues (JSON, JSONL, CSV, ...; --dialogue names the key) gets a file of views beside
-it, train.json train.views.jsonl: a line for each dialogue with the number of the topic and of the
-stage of every utterance, a line of the dialogue. Topics are cut by C99, stages by a hidden Markov
-model that is fitted to all files together (arXiv:2010.01672); so give all splits at once.
+it, train.views.jsonl for train.json, with the topic and the stage of each utterance (each line of
+a dialogue). Topics are cut by C99, stages by a hidden Markov model that is fitted to all files
+together (arXiv:2010.01672), so give all splits at once.
 
-Both come from a vector for each utterance. By default the vector has the weights of its words
-(TF-IDF), which need no model. --encoder=NAME takes the vectors of an encoder: the workdir of a run
-for retrieval, or a BERT, RoBERTa or XLM-R as a folder in the form of Hugging Face or a name of its
-hub, such as the authors' sentence-transformers/bert-base-nli-stsb-mean-tokens. The vectors are kept
-beside each file of dialogues (train.vectors.npz), so that a killed command continues after the last
-finished file; they may be removed afterwards.
+Both use a vector of each utterance. By default it has the weights of its words (TF-IDF), without a
+model. --encoder=NAME takes the vectors of an encoder: the workdir of a retrieval run, or a BERT,
+RoBERTa or XLM-R as a Hugging Face folder or hub name, such as the authors'
+sentence-transformers/bert-base-nli-stsb-mean-tokens. The vectors stay beside each file of dialogues
+(train.vectors.npz), so that a killed command continues after the last finished file; you may remove
+them afterwards.
 
---topics=official cuts as the object of the authors' code does, whose window shrinks for good with
-each short dialogue; by default every dialogue has the whole window.
+--topics=official cuts like the authors' code, in which each short dialogue shrinks the window for
+good; by default every dialogue has the whole window.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from xlbench.data import readers, rows, segments
+from xlbench.data import rows, segments
 from xlbench.system import files, locks
 from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
@@ -48,14 +48,14 @@ FLAGS = (
 
 
 def main(argv: Sequence[str]) -> int:
-    """The command line, with the program's name."""
+    """Runs the command line, the program's name first."""
     args = CommandLine('data segment', __doc__, FLAGS).parse(argv[1:])
     targets = [segments.views_path(path) for path in args.files]
     for target in targets:
         if targets.count(target) > 1:
             raise UserError(f'two of the files would have their views in {target}')
         files.check_own(target, 'a file of xlbench.data segment', heads=['{"topics": '])
-    corpora = [dialogues_of(path, args) for path in args.files]
+    corpora = [_dialogues(path, args) for path in args.files]
     if args.encoder == WORDS:
         flat = segments.word_vectors([dialogue for corpus in corpora for dialogue in corpus])
     else:
@@ -76,19 +76,10 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def dialogues_of(path: str, args: argparse.Namespace) -> list[list[str]]:
-    """The utterances of each dialogue of a file.
-
-    Raises:
-      UserError: there is no such file, or a record of it has no dialogue.
-    """
-    dialogues = []
-    for row in readers.good(rows.read(path, [args.dialogue], rows.Layout(None))):
-        try:
-            text = rows.dialogue(row.values[args.dialogue], args.dialogue, args.speaker, args.text)
-        except ValueError as error:
-            raise UserError(f'{path}, record {row.number}: {error}') from error
-        dialogues.append(segments.utterances(text))
+def _dialogues(path: str, args: argparse.Namespace) -> list[list[str]]:
+    """Reads the utterances of each dialogue of a file; UserError if there are none."""
+    read = rows.dialogues(path, args.dialogue, args.speaker, args.text)
+    dialogues = [segments.utterances(text) for _, text in read]
     if not dialogues:
         raise UserError(f'{path} has no dialogues')
     return dialogues
@@ -97,7 +88,7 @@ def dialogues_of(path: str, args: argparse.Namespace) -> list[list[str]]:
 def _encoded(
     args: argparse.Namespace, corpora: Sequence[Sequence[Sequence[str]]]
 ) -> list[np.ndarray]:
-    """The vectors of an encoder for each dialogue of all files; those of a file are kept."""
+    """Encodes each dialogue of all files; the vectors of a file are kept beside it."""
     from xlbench.inference.sentence_encoder import SentenceEncoder  # jax takes a second to load.
 
     encoder = SentenceEncoder(args.encoder, args.batch_size)
@@ -121,7 +112,7 @@ def _encoded(
 
 
 def read_vectors(path: str, digest: str) -> np.ndarray | None:
-    """The vectors that are kept in a file; None if there are none of these texts."""
+    """Reads the vectors of a file; None if it has none of these texts."""
     if not os.path.isfile(path):
         return None
     try:

@@ -3,15 +3,15 @@ r"""Extracts (subject, relation, object) triples with a tagger.
   python -m xlbench.data triples data/clidsum/XSAMSum/train.json --tagger=RUNS/pos
   python -m xlbench.data triples data/clidsum/MediaSum424k/news_dialogue.json --tagger=RUNS/pos
 
-The tagger is a run or an exported folder that gives universal tags of parts of speech (UPOS), as
-configs/fewshot_source.py trains one on Universal Dependencies. The triples are written beside a
-file, train.triples.tsv beside train.json, in the form in which CoreNLP's OpenIE prints them with
--format reverb; tasks read a file that OpenIE has written in the same way. This is a simpler
-extractor than OpenIE: xlbench/data/actions.py has its rules, and the first column of each line
-names it and the tagger.
+The tagger is a run or an exported folder that gives universal part-of-speech tags (UPOS), such as
+configs/fewshot_source.py trains on Universal Dependencies. The triples are written beside a file,
+train.triples.tsv beside train.json, in the format of CoreNLP's OpenIE (-format reverb), whose own
+files tasks read, too. This extractor is simpler than OpenIE: xlbench/data/actions.py has its rules,
+and the first column of each line names it and the tagger.
 
-A file is a JSON array of objects. A dialogue is their key `dialogue` (--field), with an utterance
-on each line, `Anna: Hi!`; or there are lists `utt` and `speaker`, as in MediaSum.
+A file is a JSON array of objects, JSONL or a table. The key `dialogue` (--field) has a line for
+each utterance, `Anna: Hi!`, or a list of turns; or there are lists `utt` and `speaker`, as in
+MediaSum.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from xlbench import config as config_lib
-from xlbench.data import actions, readers
+from xlbench.data import actions, rows
 from xlbench.system import files, locks, progress
 from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 _AT_ONCE = 4096  # Sentences.
 _NEEDED = ('VERB', 'NOUN')
 FLAGS = (
-    flag('files', 'dialogues, as JSON', nargs='+', metavar='FILE'),
+    flag('files', 'files of dialogues', nargs='+', metavar='FILE'),
     flag('--tagger', 'a run, or an exported folder', required=True, metavar='WORKDIR'),
-    flag('--output', 'of the triples (default: beside FILE)', ''),
+    flag('--output', 'file of the triples (default: beside FILE)', ''),
     flag('--field', 'key of the dialogues', 'dialogue'),
     flag('--batch_size', 'sentences that the tagger reads at once', 32),
 )
 
 
 def main(argv: Sequence[str]) -> int:
-    """The command line, the program's name first."""
+    """Runs the command line, the program's name first."""
     flags = CommandLine('data triples', __doc__, FLAGS).parse(argv[1:])
     if flags.output and len(flags.files) > 1:
         raise UserError(f'--output={flags.output} is for one file; leave it out for several')
@@ -71,7 +71,7 @@ def main(argv: Sequence[str]) -> int:
     for path, target in targets.items():
         with locks.file(target):
             _check_own(target)
-            sentences, triples = write(path, target, tagger, flags)
+            sentences, triples = _write(path, target, tagger, flags)
         print(f'{target}: {triples:,} triples of {sentences:,} sentences', flush=True)
     return 0
 
@@ -81,8 +81,8 @@ def _check_own(path: str) -> None:
     files.check_own(path, 'a file of xlbench.data triples or of a sample', heads=heads)
 
 
-def write(path: str, target: str, tagger: 'Tagger', flags: argparse.Namespace) -> tuple[int, int]:
-    """Writes the triples of one file; returns how many sentences it has, and how many triples."""
+def _write(path: str, target: str, tagger: 'Tagger', flags: argparse.Namespace) -> tuple[int, int]:
+    """Writes the triples of a file; returns the numbers of its sentences and triples."""
     maker = f'{actions.BY_TAGGER}{flags.tagger}'
     count = written = 0
     with files.replacing(target) as file, progress.Progress('tagged', unit='sentences') as bar:
@@ -100,28 +100,10 @@ def write(path: str, target: str, tagger: 'Tagger', flags: argparse.Namespace) -
 
 
 def _sentences(path: str, field: str) -> Iterator[tuple[str, list[str]]]:
-    """The speaker, '' if nobody knows, and the tokens of each sentence of a file's dialogues."""
-    for place, value in readers.good(readers.json_items(path)):
-        for speaker, text in _turns(path, place, value, field):
+    """Yields the speaker ('' if unknown) and the tokens of each sentence of a file's dialogues."""
+    for _, dialogue in rows.dialogues(path, field, may_be_empty=True):
+        for line in dialogue.splitlines():
+            speaker, mark, text = line.partition(': ')
+            speaker, text = (speaker.partition(',')[0], text) if mark else ('', line)  # ANN, HOST
             for tokens in actions.sentences(text):
                 yield speaker, tokens
-
-
-def _turns(path: str, place: int, value: object, field: str) -> Iterator[tuple[str, str]]:
-    """Who says what in a dialogue. Example: 'Anna: Hi!' -> ('Anna', 'Hi!')"""
-    if not isinstance(value, dict):
-        raise UserError(f'{path}: object {place} is not an object with a dialogue')
-    said, speakers = value.get('utt'), value.get('speaker')
-    if field not in value and isinstance(said, list) and isinstance(speakers, list):
-        lines = [f'{who}: {text}' for who, text in zip(speakers, said, strict=False)]
-    elif isinstance(value.get(field), str):
-        lines = value[field].splitlines()
-    else:
-        raise UserError(
-            f'{path}: object {place} has no text {field!r}, nor lists utt and speaker; name the '
-            'key of its dialogue with --field'
-        )
-    for line in lines:
-        speaker, mark, text = line.partition(': ')
-        # 'ANN, HOST' is Ann.
-        yield (speaker.partition(',')[0], text) if mark else ('', line)

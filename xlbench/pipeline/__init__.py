@@ -26,7 +26,6 @@ from xlbench.pipeline.binding import (
     use_vocabulary,
     vocabulary,
 )
-from xlbench.pipeline.declarations import DeclaredTask, labels, view
 from xlbench.pipeline.dialogues import (
     PAIR,
     REPLY_FIELDS,
@@ -47,11 +46,13 @@ from xlbench.pipeline.preprocessors import (
 )
 from xlbench.pipeline.registration import (
     add_task,
+    add_translation_task,
     register_classification_task,
     register_tagging_task,
     register_text_task,
+    register_translation_tasks,
 )
-from xlbench.pipeline.registry import check_split, get
+from xlbench.pipeline.registry import DeclaredTask, check_split, get, labels, view
 from xlbench.pipeline.scoring import (
     described,
     headline,
@@ -60,7 +61,6 @@ from xlbench.pipeline.scoring import (
     translation_metrics,
 )
 from xlbench.pipeline.sources import RecordSource, count_lines
-from xlbench.pipeline.translations import add_translation_task, register_translation_tasks
 from xlbench.pipeline.user_files import Files, Hub, Shots
 
 

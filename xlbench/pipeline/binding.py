@@ -1,12 +1,12 @@
 """Settings that a dataset is built with: data root, vocabulary, treatment of bad records.
 
-SeqIO's registries give a task by its name alone, as in `seqio.get_dataset('mtg_qg_en_de', ...)`, so
-nothing else can be handed to it. It stands in a `Binding` instead, one for each context of Python:
+SeqIO finds a task by its name alone, as in `seqio.get_dataset('mtg_qg_en_de', ...)`, and passes it
+no settings. They are in a context variable instead:
 
-  with bound('mt5', root='/data'):   a block, of this thread
+  with bound('mt5', root='/data'):   in this block, of this thread
   use_vocabulary('mt5', '/data')     from now on, for a notebook or a script
 
-A dataset keeps the binding that it was built with, whichever thread reads it.
+A dataset keeps the settings that it was built with, whichever thread reads it.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ Item = TypeVar('Item')
 
 @dataclasses.dataclass(frozen=True)
 class NoTokenizer:
-    """In place of a vocabulary where texts stay as they are, without the tags of any model."""
+    """Stands for a vocabulary if texts stay texts, without the tags of any model."""
 
     name: str = 'none'
     tags: str = ''
@@ -40,17 +40,11 @@ class NoTokenizer:
 
 @dataclasses.dataclass(frozen=True)
 class Binding:
-    """Settings that a dataset is built with.
+    """Settings that a dataset is built with."""
 
-    Attributes:
-      root: the data root, absolute; None stands for XLBENCH_DATA, else the folder data.
-      tokenizer: the vocabulary.
-      policy: what becomes of bad records; None stops at the first one.
-    """
-
-    root: str | None = None
+    root: str | None = None  # Absolute.
     tokenizer: tokenizers.Tokenizer | NoTokenizer | None = None
-    policy: readers.BadRecords | None = None
+    policy: readers.BadRecords | None = None  # None stops at the first bad record.
 
 
 _NOTHING = Binding()
@@ -62,10 +56,7 @@ def _change(**fields: str | tokenizers.Tokenizer | NoTokenizer | readers.BadReco
 
 
 def root() -> str:
-    """The data root: what the binding has, else XLBENCH_DATA, else data.
-
-    It is absolute, so that a task file may join it to its paths or leave it out.
-    """
+    """Returns the data root, absolute: that of the binding, else XLBENCH_DATA, else data."""
     return _binding.get().root or os.path.abspath(os.environ.get('XLBENCH_DATA') or 'data')
 
 
@@ -73,12 +64,12 @@ data_root = root  # Where `root` is an argument.
 
 
 def use_root(path: str | None) -> None:
-    """Sets the data root of every task; None goes back to XLBENCH_DATA."""
+    """Sets the data root; None goes back to XLBENCH_DATA."""
     _change(root=path and os.path.abspath(os.path.expanduser(path)))
 
 
 def use_vocabulary(spec: str, root: str | None = None) -> tokenizers.Tokenizer:
-    """Chooses the vocabulary of every task, and the data root if one is given."""
+    """Chooses the vocabulary, and the data root if one is given."""
     if root is not None:
         use_root(root)
     chosen = tokenizers.load(spec, data_root())
@@ -88,12 +79,7 @@ def use_vocabulary(spec: str, root: str | None = None) -> tokenizers.Tokenizer:
 
 @contextlib.contextmanager
 def bound(vocabulary: str | None, root: str) -> Iterator[None]:
-    """Binds a vocabulary and a data root in a block.
-
-    Args:
-      vocabulary: see xlbench/data/tokenizers; None leaves texts as they are.
-      root: the data root.
-    """
+    """Binds a vocabulary and a data root in a block; without a vocabulary texts stay texts."""
     with work.setting(_binding, _binding.get()):  # What is bound in the block ends with it.
         use_root(root)
         _change(tokenizer=tokenizers.load(vocabulary, root) if vocabulary else NoTokenizer())
@@ -102,18 +88,18 @@ def bound(vocabulary: str | None, root: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def bad_records(policy: readers.BadRecords) -> Iterator[None]:
-    """Datasets that are built inside the block treat bad records by `policy`."""
+    """Sets the treatment of bad records for datasets that are built in this block."""
     with work.setting(_binding, dataclasses.replace(_binding.get(), policy=policy)):
         yield
 
 
 def policy() -> readers.BadRecords:
-    """Returns what becomes of bad records; by default the first one stops the reading."""
+    """Returns the treatment of bad records; by default the first one stops the reading."""
     return _binding.get().policy or readers.BadRecords()
 
 
 def with_binding(generate: Callable[[], Iterator[Item]]) -> Callable[[], Iterator[Item]]:
-    """A generator function that has the binding of this moment in any thread."""
+    """Returns a generator function that keeps the present binding in any thread."""
     here = contextvars.copy_context()
 
     def generator() -> Iterator[Item]:
@@ -126,7 +112,7 @@ def with_binding(generate: Callable[[], Iterator[Item]]) -> Callable[[], Iterato
 
 
 def tokenizer() -> tokenizers.Tokenizer:
-    """The vocabulary in use."""
+    """Returns the vocabulary in use."""
     chosen = _binding.get().tokenizer  # Not `:=`, which AutoGraph cannot read and warns of.
     if chosen is None:
         raise errors.UserError(
@@ -136,12 +122,12 @@ def tokenizer() -> tokenizers.Tokenizer:
 
 
 def plain_text(text: bytes | np.ndarray) -> str:
-    """Returns a text that TensorFlow gives to a function of numpy."""
+    """Decodes a text that TensorFlow gives to a function of numpy."""
     return (text.item() if isinstance(text, np.ndarray) else text).decode()  # Eager: an array [].
 
 
 def ids_by(function: Callable[..., np.ndarray], tensor: 'tf.Tensor') -> 'tf.Tensor':
-    """Returns what a function of numpy makes of a tensor, ids [length] int32."""
+    """Applies a function of numpy that returns ids, [length] int32."""
     tf = late.tensorflow()
     ids = tf.numpy_function(function, [tensor], tf.int32)
     ids.set_shape([None])
@@ -149,11 +135,7 @@ def ids_by(function: Callable[..., np.ndarray], tensor: 'tf.Tensor') -> 'tf.Tens
 
 
 class PlainVocabulary:
-    """A vocabulary in SeqIO's sense, without importing SeqIO, that leaves ids as they are.
-
-    Args:
-      size: of the vocabulary.
-    """
+    """A vocabulary in SeqIO's sense that leaves ids as they are, without importing SeqIO."""
 
     extra_ids = 0
     bos_id = eos_id = unk_id = None
@@ -164,7 +146,7 @@ class PlainVocabulary:
 
     @property
     def vocab_size(self) -> int:
-        """Counts the ids."""
+        """The number of ids."""
         return self._size
 
     def __eq__(self, other: object) -> bool:
@@ -174,21 +156,17 @@ class PlainVocabulary:
     __hash__ = None
 
     def encode(self, s: Sequence[int]) -> Sequence[int]:
-        """The ids of what is encoded."""
+        """Returns the ids."""
         return s
 
     decode = encode_tf = decode_tf = encode
 
 
 class Vocabulary(PlainVocabulary):
-    """SeqIO's view of whatever tokenizer is in use.
-
-    Args:
-      feature: the side it encodes, 'inputs' or 'targets'.
+    """SeqIO's view of the tokenizer in use, for 'inputs' or 'targets'.
 
     Attributes:
-      is_target: whether that is 'targets'.
-      view: what a task is for that has it as the vocabulary of its targets.
+      view: of a task whose targets have this vocabulary.
     """
 
     def __init__(self, feature: str):
@@ -201,7 +179,7 @@ class Vocabulary(PlainVocabulary):
     def __hash__(self) -> int:
         return hash(self.is_target)
 
-    # Of the tokenizer in use; `AddPrefix` writes the first of them where the model reads it.
+    # Those of the tokenizer in use; `AddPrefix` writes bos if the model reads it.
     bos_id, eos_id, pad_id, vocab_size = (
         property(lambda self, name=name: getattr(tokenizer(), name))
         for name in ('bos_id', 'eos_id', 'pad_id', 'vocab_size')
@@ -209,25 +187,25 @@ class Vocabulary(PlainVocabulary):
 
     @property
     def unk_id(self) -> int | None:
-        """Id of unknown text."""
+        """The id of unknown text."""
         unk_id = tokenizer().unk_id
         return None if unk_id < 0 else unk_id
 
     def encode(self, s: str) -> list[int]:
-        """The ids of a text, without eos."""
+        """Returns the ids of a text, without eos."""
         return tokenizer().encode(s, self.is_target).tolist()
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids, up to the first eos."""
+        """Returns the text of ids up to the first eos."""
         chosen = tokenizer()
         known = [i if i < chosen.vocab_size or self.unk_id is None else self.unk_id for i in ids]
         end = known.index(self.eos_id) + 1 if self.eos_id in known else None
         return chosen.decode(known[:end])
 
     def encode_tf(self, s: 'tf.Tensor') -> 'tf.Tensor':
-        """The ids of a text, [length] int32, as TensorFlow has it."""
-        # Not TensorFlow Text's own operation: another release of SentencePiece breaks ties between
-        # equally likely pieces in another way (l+ll or ll+l), and one text has one list of ids.
+        """Encodes a text of TensorFlow: [length] int32."""
+        # Not by TensorFlow Text's own operation: another release of SentencePiece breaks ties
+        # between equally likely pieces in another way (l+ll or ll+l).
         chosen = tokenizer()
 
         def encode(text: bytes | np.ndarray) -> np.ndarray:
@@ -236,7 +214,7 @@ class Vocabulary(PlainVocabulary):
         return ids_by(encode, s)
 
     def decode_tf(self, ids: 'tf.Tensor') -> 'tf.Tensor':
-        """The texts of ids [..., length], likewise."""
+        """Decodes ids [..., length] of TensorFlow."""
         tf, chosen = late.tensorflow(), tokenizer()
 
         def decode(ids: np.ndarray) -> np.ndarray:
@@ -258,12 +236,7 @@ class Vocabulary(PlainVocabulary):
 
 @dataclasses.dataclass(frozen=True)
 class Feature:
-    """A feature of an example, a sequence of ids, with what SeqIO asks of it.
-
-    Attributes:
-      vocabulary: of the ids.
-      add_eos: whether they end in eos.
-    """
+    """A feature of an example, a sequence of ids, with the attributes of a seqio.Feature."""
 
     vocabulary: PlainVocabulary
     add_eos: bool = True
@@ -272,7 +245,7 @@ class Feature:
 
     @property
     def dtype(self) -> 'tf.DType':
-        """The type of an id, as TensorFlow has it."""
+        """TensorFlow's type of an id."""
         return late.tensorflow().int32
 
 
@@ -280,26 +253,26 @@ _VOCABULARIES = {side: Vocabulary(side) for side in SIDES}
 
 
 def vocabulary(feature: str = 'inputs') -> Vocabulary:
-    """The vocabulary object of a feature, which every task shares."""
+    """Returns the vocabulary of a feature, one object for all tasks."""
     return _VOCABULARIES[feature]
 
 
 def text_features() -> dict[str, Feature]:
-    """Output features of a text-to-text task: `inputs` and `targets`, each ending in eos."""
+    """Returns the features of a text-to-text task: `inputs` and `targets`, each ending in eos."""
     return {side: Feature(vocabulary(side)) for side in SIDES}
 
 
 def retrieval_features() -> dict[str, Feature]:
-    """Output features of retrieval: `inputs` and `targets` are both inputs of an encoder."""
+    """Returns the features of retrieval: `inputs` and `targets`, both inputs of an encoder."""
     return {side: Feature(vocabulary('inputs')) for side in SIDES}
 
 
 class Labels(PlainVocabulary):
-    """The labels of a task; the id of one is its place among them.
+    """The labels of a task in the order of their ids.
 
     Args:
-      labels: their texts; or what reads them from the training data when they are first needed.
-      view: 'classification', a label for a text, or 'tagging', one for each of its words.
+      labels: their names, or a function that reads them from the training data when needed.
+      view: 'classification' (a label for each text) or 'tagging' (one for each word).
     """
 
     def __init__(self, labels: Sequence[str] | Callable[[], tuple[str, ...]], view: str):
@@ -308,7 +281,7 @@ class Labels(PlainVocabulary):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Their texts, in the order of their ids."""
+        """The names of the labels, in the order of their ids."""
         return self._labels() if callable(self._labels) else self._labels
 
     def __eq__(self, other: object) -> bool:
@@ -319,25 +292,21 @@ class Labels(PlainVocabulary):
 
     @property
     def vocab_size(self) -> int:
-        """Counts the labels."""
+        """The number of labels."""
         return len(self.labels)
 
     def ids(self, texts: Sequence[str]) -> np.ndarray:
-        """The ids of labels, [length] int32; UserError for one that is not there."""
+        """Returns the ids of labels, [length] int32; UserError for an unknown one."""
         if unknown := [text for text in texts if text not in self.labels]:
             raise errors.unknown('label', unknown[0], self.labels)
         return np.array([self.labels.index(text) for text in texts], np.int32)
 
 
 def label_features(labels: Sequence[str] | Labels, view: str) -> dict[str, Feature]:
-    """Output features of a task of labels.
+    """Returns the features of a task of labels, for 'classification' or 'tagging'.
 
-    They are `inputs`, all that the encoder reads; `targets`, ids of labels; and `piece_counts`, the
+    `inputs` are all ids that the encoder reads, `targets` ids of labels, and `piece_counts` the
     number of ids of each text (classification) or word (tagging), without special ones.
-
-    Args:
-      labels: their texts, in the order of their ids.
-      view: 'classification' or 'tagging'.
     """
     return {
         'inputs': Feature(vocabulary('inputs'), add_eos=False),
@@ -347,5 +316,5 @@ def label_features(labels: Sequence[str] | Labels, view: str) -> dict[str, Featu
 
 
 def as_labels(labels: Sequence[str] | Labels, view: str) -> Labels:
-    """Names of labels as the vocabulary of a feature."""
+    """Makes a vocabulary of the names of labels."""
     return labels if isinstance(labels, Labels) else Labels(labels, view)

@@ -5,12 +5,11 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from xlbench.data import readers, rows
-from xlbench.pipeline import declarations
 from xlbench.pipeline.binding import retrieval_features, text_features
-from xlbench.pipeline.declarations import DeclaredTask
 from xlbench.pipeline.preprocessors import retrieval_preprocessors, text_preprocessors
 from xlbench.pipeline.registration import add_task
-from xlbench.pipeline.scoring import HEADLINES, Metric, reply_metrics, text_metrics, with_own
+from xlbench.pipeline.registry import DeclaredTask
+from xlbench.pipeline.scoring import Metric, reply_metrics, text_metrics, with_own
 from xlbench.pipeline.sources import RecordSource, below_root
 from xlbench.pipeline.user_files import (
     DialogueFiles,
@@ -22,9 +21,9 @@ from xlbench.pipeline.user_files import (
 from xlbench.system import errors
 
 REPLY_FIELDS = ('message', 'reply', 'lm_score', 'cluster', 'display')
-# A pair has neither a score nor a cluster; those are of the members of a response set.
+# Only members of a response set have a score and a cluster.
 PAIR = dict.fromkeys(REPLY_FIELDS, '')
-# Stands in place of a message where one side opens a dialogue; ParlAI's convention.
+# ParlAI writes it for the missing message before the first utterance of a dialogue.
 SILENCE = '__SILENCE__'
 
 
@@ -36,19 +35,17 @@ def add_reply_tasks(
     headline: str | None = None,
     reverse: bool = False,
 ) -> list[DeclaredTask]:
-    """Registers both views of the same pairs: <name>_retrieval_de_de and <name>_generation_de_de.
+    """Adds two tasks of the same pairs: <name>_retrieval_de_de and <name>_generation_de_de.
 
     Args:
-      name: of the benchmark, the name of the file this stands in.
+      name: of the benchmark and the task file.
       lang: ISO code of messages and replies.
       source: gives REPLY_FIELDS.
       metrics: metric functions besides those of `reply_metrics`.
-      headline: the score that stands for the tasks; see `headline`.
-      reverse: adds <name>_reverse_de_de, which writes the message to a reply.
+      headline: the score that represents the tasks; see `headline`.
+      reverse: adds <name>_reverse_de_de, which generates the message of a reply.
     """
     metrics, default = with_own(metrics, reply_metrics(lang), 'mrs_rouge')
-    for kind in ('retrieval', 'generation', *(['reverse'] if reverse else [])):
-        HEADLINES[f'{name}_{kind}_{lang}_{lang}'] = headline or default
     sides = '{message}', '{reply}'
     views = {
         'retrieval': (retrieval_preprocessors(*sides, REPLY_FIELDS), retrieval_features()),
@@ -58,8 +55,8 @@ def add_reply_tasks(
         steps = text_preprocessors(*reversed(sides), lang, REPLY_FIELDS, lang)
         views['reverse'] = steps, text_features()
     return [
-        declarations.add(
-            DeclaredTask(f'{name}_{kind}_{lang}_{lang}', source, steps, features, list(metrics))
+        add_task(
+            f'{name}_{kind}_{lang}_{lang}', source, steps, features, metrics, headline, default
         )
         for kind, (steps, features) in views.items()
     ]
@@ -83,25 +80,24 @@ def register_dialogue_tasks(
 ) -> list[DeclaredTask]:
     """Adds <name>_retrieval_<lang>_<lang> and <name>_generation_<lang>_<lang> of dialogues.
 
-    Each utterance is a message and the next one its reply. Pairs whose message is SILENCE are left
+    Each utterance is a message, and the next one its reply. A pair whose message is SILENCE is left
     out.
 
     Args:
-      name: without _; the name of the file it stands in.
+      name: without _; the name of the task file.
       lang: ISO code.
-      files: split -> path, absolute or below the data root; a pattern or .gz as in `readers.find`.
-      format: 'lines', a dialogue on each line, 'json', a list of objects, or 'jsonl', an object on
-        each line; by default what the names of the files end in, else 'lines'.
-      separator: of 'lines': what stands between two utterances.
+      files: split -> path or pattern, absolute or below the data root; packed (.gz) or not.
+      format: 'lines' (a dialogue on each line), 'json' (a list of objects) or 'jsonl' (an object on
+        each line); by default the ending of the files' names, or else 'lines'.
+      separator: of 'lines': the text between two utterances.
       dialogue: of the others: the key of a list of turns. A turn is a text or an object.
       text: the key of the utterance in a turn that is an object.
-      part_of: (split, number of a dialogue in its file, from 0) -> whether the dialogue is in the
-        split; for splits of one file. By default all are.
-      drop_seen: leaves out, of every split but 'train', the pairs that 'train' has, in the same
-        letters and digits, so that what is scored was not learnt by heart. Their number is in the
-        manifest.
+      part_of: (split, number of a dialogue in its file, from 0) -> whether the split contains the
+        dialogue, if one file holds several splits; by default it contains all.
+      drop_seen: leaves a pair out of the other splits if 'train' has it, too (compared by letters
+        and digits), so that scores are not of memorised pairs. The manifest counts such pairs.
       metrics: metric functions besides those of `reply_metrics`.
-      headline: the score that stands for the tasks in tables and config.best; see `headline`.
+      headline: as for `register_text_task`.
       hint: how to get the files, for the message about a missing one.
 
     Example, tasks/chat.py:
@@ -134,7 +130,7 @@ def register_dialogue_tasks(
         raise errors.UserError(f'{name}: separator {separator!r} would cut at spaces; name another')
 
     def patterns(split: str) -> list[str]:
-        """The files of a split, then those whose pairs it must not have."""
+        # The files of a split, then those whose pairs it must not have.
         seen = drop_seen and split != 'train' and 'train' in files
         return [files[split], files['train']] if seen else [files[split]]
 
@@ -172,7 +168,6 @@ def register_dialogue_tasks(
 
 
 def _letters(pair: readers.Record) -> tuple[str, ...]:
-    """Message and reply without case, punctuation and spaces. Example: 'Ja !' -> 'ja'"""
     return tuple(readers.letters(pair[name]) for name in ('message', 'reply'))
 
 
@@ -192,20 +187,18 @@ def register_summarisation_tasks(
 ) -> list[DeclaredTask]:
     """Adds <name>_summary_<lang>_<target>, from a dialogue to its summary in each target language.
 
-    Where there are summaries in the language of the dialogues, too, the tasks
-    <name>_translation_<lang>_<target> translate them: the second half of summarise-then-translate.
+    If there are also summaries in the dialogues' language, the tasks
+    <name>_translation_<lang>_<target> translate them, for summarise-then-translate.
 
     Args:
-      name: without _; the name of the file it stands in.
+      name: without _; the name of the task file.
       lang: ISO code of the dialogues.
-      files: as for `register_text_task`.
-      summaries: ISO code of a language -> JSON key or column of the summaries in it.
+      files, metrics, headline: as for `register_text_task`.
+      summaries: ISO code -> JSON key or column of the summaries in this language.
       dialogue: JSON key or column of the dialogue: a text, or a list of turns. A turn is a text or
-        an object of a speaker and a text, and becomes the line 'speaker: text'.
+        an object with a speaker and a text, and becomes the line 'speaker: text'.
       speaker, text: the keys of a turn that is an object.
-      keep: further keys or columns of texts that stay beside the example, such as an id.
-      metrics: metric functions besides those of `text_metrics`, for the summary's language.
-      headline: the score that stands for the tasks in tables and config.best; see `headline`.
+      keep: keys or columns of further texts to keep with each example, such as an id.
 
     Example, tasks/meetings.py, for lines such as {"dialogue": [{"speaker": "Anna", "text": "Hi!"},
     {"speaker": "Ben", "text": "Hello."}], "en": "Anna greets Ben.", "de": "Anna grüßt Ben."}:
@@ -227,7 +220,6 @@ def register_summarisation_tasks(
             f'{name}: keep has {min(taken)!r}, which is the name of what a model reads or writes; '
             'give that key of the files another name'
         )
-    layout = files.layout
 
     def source(kind: str, target: str) -> RecordSource:
         inputs = dialogue if kind == 'summary' else summaries[lang]
@@ -241,14 +233,8 @@ def register_summarisation_tasks(
             kept = {key: rows.text(row[key], key) for key in keep}
             return kept | {'inputs': source, 'targets': rows.text(row[summary], summary)}
 
-        return file_source(
-            files,
-            read_rows([inputs, summary, *keep], layout, record_of),
-            [*keep, 'inputs', 'targets'],
-            source_lang=lang,
-            target_lang=target,
-            layout_of=lambda _: layout,
-        )
+        read = read_rows([inputs, summary, *keep], files.layout, record_of)
+        return file_source(files, read, [*keep, 'inputs', 'targets'], (lang, target))
 
     pairs = [('summary', target) for target in summaries]
     if lang in summaries:

@@ -1,4 +1,4 @@
-"""TensorFlow and SeqIO, imported when something reads with them: declaring a task needs neither."""
+"""Imports of TensorFlow and SeqIO, which wait until a dataset is read."""
 
 import contextlib
 import importlib.abc
@@ -16,21 +16,21 @@ _after: list[Callable[[types.ModuleType], None]] = []  # Called with SeqIO once 
 
 
 def tensorflow() -> types.ModuleType:
-    """TensorFlow; UserError where it is not installed."""
+    """Imports TensorFlow; UserError if it is not installed."""
     with _installed():
         import tensorflow
     return tensorflow
 
 
 def seqio() -> types.ModuleType:
-    """SeqIO, with all declared tasks and mixtures in its registries; UserError as above."""
+    """Imports SeqIO, with all declared tasks in its registries; UserError if it is missing."""
     with _installed():
         import seqio
     return seqio
 
 
 def loaded_seqio() -> types.ModuleType | None:
-    """SeqIO if something has imported it."""
+    """Returns SeqIO if anything has imported it."""
     module = sys.modules.get('seqio')
     return module if hasattr(module, 'get_dataset') else None  # Not while it is being imported.
 
@@ -50,7 +50,7 @@ def when_seqio_is_there(function: Callable[[types.ModuleType], None]) -> None:
 
 @contextlib.contextmanager
 def _installed() -> Iterator[None]:
-    """Refuses in one line where one of both is not installed."""
+    """Turns the error of a package that is not installed into a UserError."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -63,12 +63,12 @@ def _installed() -> Iterator[None]:
 
 
 class _Finder:
-    """Finds both packages, whoever imports them, and has them load quietly."""
+    """An import hook that loads both packages quietly, whoever imports them."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Says how a package is loaded; None for any other one."""
+        """Returns a spec for one of both packages, None for others."""
         if name not in _PACKAGES:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
@@ -78,11 +78,7 @@ class _Finder:
 
 
 class _Loader(importlib.abc.Loader):
-    """Loads one of them, and does what has to follow.
-
-    Args:
-      own: the loader of the package.
-    """
+    """Loads one of both with its own loader, then hides devices or registers tasks."""
 
     def __init__(self, own: importlib.abc.Loader):
         self._own = own
@@ -99,8 +95,8 @@ class _Loader(importlib.abc.Loader):
 
 
 def _hide_accelerators(tensorflow: types.ModuleType) -> None:
-    """Has TensorFlow only read text; the accelerators are for the program that trains."""
-    with contextlib.suppress(RuntimeError):  # It is already running, and the caller has decided.
+    """Keeps TensorFlow, which only reads text, from taking accelerators."""
+    with contextlib.suppress(RuntimeError):  # It is already running: the caller has decided.
         tensorflow.config.set_visible_devices([], 'GPU')
 
 

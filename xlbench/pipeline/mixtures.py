@@ -10,28 +10,27 @@ from typing import Any
 import numpy as np
 
 from xlbench import benchmarks
-from xlbench.pipeline import declarations, late
+from xlbench.pipeline import late, registry
 from xlbench.pipeline.binding import root
-from xlbench.pipeline.declarations import DeclaredMixture, DeclaredTask
+from xlbench.pipeline.registry import DeclaredMixture, DeclaredTask
 from xlbench.system import errors, work
 
 _split: contextvars.ContextVar[str] = contextvars.ContextVar('split', default='train')
 
 
 def of_split(split: str) -> contextlib.AbstractContextManager[None]:
-    """Rates that are computed in this block count the examples of a split."""
+    """Makes rates that are computed in this block count the examples of a split."""
     return work.setting(_split, split)
 
 
 @functools.cache
 def seqio_class() -> type:
-    """The class of mixtures in SeqIO's registry; SeqIO is imported for it."""
+    """Returns our class of mixtures in SeqIO's registry, after importing SeqIO."""
 
     class Mixture(late.seqio().Mixture):
         """A SeqIO mixture whose rates count the examples of the split that is asked for.
 
-        SeqIO's own rate functions see the task alone and count its training examples, which for
-        MTG's rough_train would be the wrong ones.
+        SeqIO's own rate functions count training examples, also for MTG's rough_train.
         """
 
         def get_dataset(
@@ -55,7 +54,7 @@ def _count(task: DeclaredTask, split: str, root: str) -> int:
 
 
 def _number(task: DeclaredTask, split: str) -> int:
-    """Examples of a split; what the source of a task does not know is counted, once."""
+    """Returns the number of examples of a split, counted once if the source does not know it."""
     known = task.source.num_input_examples(split)
     return _count(task, split, root()) if known is None else known
 
@@ -63,12 +62,12 @@ def _number(task: DeclaredTask, split: str) -> int:
 def mixing_rate(
     kind: str, temperature: float = 2.0, maximum: int = 10_000
 ) -> Callable[[DeclaredTask], float]:
-    """The rate at which a mixture draws from a task, as a function of the task.
+    """Returns a function of a task: the rate at which a mixture draws from it.
 
     Args:
-      kind: 'proportional': by number of examples n, so that every example is seen equally often.
-        'equal': every task as often as the others; the examples of small ones are repeated.
-        'temperature': n ** (1 / temperature). 'capped': min(n, maximum).
+      kind: 'proportional' (n, the number of examples: every example is seen equally often), 'equal'
+        (1: examples of small tasks are repeated), 'temperature' (n ** (1 / temperature)) or
+        'capped' (min(n, maximum)).
       temperature: of 'temperature'.
       maximum: of 'capped'.
     """
@@ -103,14 +102,9 @@ def mixing_rate(
 def add_mixture(
     name: str, tasks: Sequence[str], rates: Iterable[str] = benchmarks.RATES
 ) -> list[DeclaredMixture]:
-    """Registers a mixture in each of several mixing rates.
+    """Adds a mixture of registered tasks or mixtures for each of several mixing rates.
 
-    The first rate, 'proportional', has the plain name; the others follow a dot: mtg_multi_qg.equal.
-
-    Args:
-      name: of the mixture.
-      tasks: names of tasks, or of mixtures, that are registered.
-      rates: of benchmarks.RATES.
+    With 'proportional' it has the plain name; other rates follow a dot: mtg_multi_qg.equal.
     """
     for what, values in (('tasks', tasks), ('rates', rates)):
         if isinstance(values, str) or not isinstance(values, Iterable):
@@ -121,27 +115,26 @@ def add_mixture(
     if not tasks or not rates:
         raise errors.UserError(f'mixture {name} has no {"rates" if tasks else "tasks"}')
     for task in tasks:
-        if declarations.find(task) is None:
-            raise errors.unknown(f'task of mixture {name}', task, declarations.names())
+        if registry.find(task) is None:
+            raise errors.unknown(f'task of mixture {name}', task, registry.names())
     if len(set(tasks)) < len(tasks):
         twice = next(task for task in tasks if tasks.count(task) > 1)
         raise errors.UserError(f'mixture {name} has task {twice} twice; name each once')
-    if declarations.find(name) is not None:
+    if registry.find(name) is not None:
         raise errors.UserError(f'mixture {name} is there already; choose another name')
     added = []
     for kind in rates:
         full_name = name if kind == benchmarks.RATES[0] else f'{name}.{kind}'
         rates_of_tasks = dict.fromkeys(tasks, mixing_rate(kind))
-        added.append(declarations.add(DeclaredMixture(full_name, rates_of_tasks)))
+        added.append(registry.add(DeclaredMixture(full_name, rates_of_tasks)))
     return added
 
 
 @contextlib.contextmanager
 def _all_counted(tasks: Iterable[DeclaredTask]) -> Iterator[None]:
-    """Within the block every task knows its number of examples, for SeqIO's own rate functions.
+    """Makes every task know its number of examples, for SeqIO's own rate functions.
 
-    They read it from SeqIO's cache, which does not exist here, or from the source, which need not
-    know it.
+    These read it from SeqIO's cache, which is not used here, or from a source that may lack it.
     """
     tasks = list(tasks)
     for task in tasks:  # An attribute of the instance stands before the method of its class.
@@ -154,7 +147,7 @@ def _all_counted(tasks: Iterable[DeclaredTask]) -> Iterator[None]:
 
 
 def mixture_rates(mixture: DeclaredMixture, split: str) -> dict[str, float]:
-    """The rate of each task of a mixture on one split."""
+    """Returns the rate of each task of a mixture on one split."""
     try:
         with of_split(split), _all_counted(mixture.tasks):
             rates = {task.name: float(mixture.get_rate(task)) for task in mixture.tasks}

@@ -1,4 +1,4 @@
-"""The steps from records to texts and ids that the preprocessors of tasks are made of."""
+"""Preprocessing steps of tasks, from records to texts and ids."""
 
 import dataclasses
 import functools
@@ -31,19 +31,18 @@ Texts = dict[str, Sequence[str]]  # {field: the text of each record}.
 def text_map(
     fn: Callable[..., 'dict[str, tf.Tensor]'], on_texts: Callable[..., Texts]
 ) -> 'Callable[..., tf.data.Dataset]':
-    """Like seqio.map_over_dataset, for a function that is as simple to do to many texts at once.
+    """Like seqio.map_over_dataset, for a step that also works on many texts of Python at once.
 
-    Where all steps of a task are such, its texts are read without TensorFlow, whose way from Python
-    and back takes longer than such steps.
+    If all steps of a task are such, its texts are prepared without TensorFlow, which is faster.
 
     Args:
       fn: takes a record, and further arguments by name; without conditions on tensors.
-      on_texts: does to the fields of many records, as Python's texts, what `fn` does to tensors.
+      on_texts: does the same as `fn` to {field: the text of each record}.
     """
 
     @functools.wraps(fn)
     def mapped(dataset: 'tf.data.Dataset', *args: object, **kwargs: object) -> 'tf.data.Dataset':
-        # TensorFlow would rewrite conditions at each use, which takes longer than all else.
+        # AutoGraph would take longer at each use than all else.
         unchanged = late.tensorflow().autograph.experimental.do_not_convert
         return unchanged(late.seqio().map_over_dataset(fn))(dataset, *args, **kwargs)
 
@@ -52,7 +51,7 @@ def text_map(
 
 
 def on_texts(preprocessor: 'Callable[..., tf.data.Dataset]') -> Callable[[Texts], Texts] | None:
-    """The function of a preprocessor for Python's texts, see `text_map`; None if it has none."""
+    """Returns the function of a step for Python's texts, see `text_map`; None if it has none."""
     if isinstance(preprocessor, functools.partial):
         inner = on_texts(preprocessor.func)
         return inner and functools.partial(inner, *preprocessor.args, **preprocessor.keywords)
@@ -77,13 +76,7 @@ def _format_texts(texts: Texts, inputs: str, targets: str, keep: Sequence[str] =
 def format_text(
     example: 'dict[str, tf.Tensor]', inputs: str, targets: str, keep: Sequence[str] = ()
 ) -> 'dict[str, tf.Tensor]':
-    """Fills fields into templates.
-
-    Args:
-      example: the fields of a record.
-      inputs: template of the model's input.
-      targets: template of the text to generate.
-      keep: fields that stay as they are, such as an id.
+    """Fills the fields of a record into templates; fields of `keep`, such as an id, stay.
 
     Example: {'passage': 'Rome is old.', 'answer': 'Rome', 'target': 'What is old?'} with
       inputs '{passage} <answer> {answer}' and targets '{target}' ->
@@ -109,8 +102,8 @@ def _tag_texts(texts: Texts, lang: str) -> Texts:
 def tag_target_language(example: 'dict[str, tf.Tensor]', lang: str) -> 'dict[str, tf.Tensor]':
     """Writes the target language at the start of the input, if the vocabulary's model reads it so.
 
-    The MTG paper (arXiv:2108.07140, section 4.1) puts the tag of the target language at the start
-    of mT5's input without saying how it is spelled. Example, lang 'de': 'Rome' -> '<de> Rome'
+    The MTG paper (arXiv:2108.07140, section 4.1) does so for mT5, but does not say how the tag is
+    spelled. Example, lang 'de': 'Rome' -> '<de> Rome'
     """
     if tokenizer().tags != 'target_in_source':
         return example
@@ -118,13 +111,13 @@ def tag_target_language(example: 'dict[str, tf.Tensor]', lang: str) -> 'dict[str
 
 
 # ---------------------------------------------------------------------------------------------
-# Steps of SeqIO's own.
+# SeqIO's own steps.
 
 
 def tokenize(
     dataset: 'tf.data.Dataset', output_features: Mapping[str, Feature]
 ) -> 'tf.data.Dataset':
-    """Texts -> ids; see seqio.preprocessors.tokenize."""
+    """Turns texts into ids; see seqio.preprocessors.tokenize."""
     return late.seqio().preprocessors.tokenize(dataset, output_features)
 
 
@@ -133,19 +126,19 @@ def append_eos(
     sequence_length: Mapping[str, int] | None,
     output_features: Mapping[str, Feature],
 ) -> 'tf.data.Dataset':
-    """Ids with eos behind them; see seqio.preprocessors.append_eos_after_trim."""
+    """Appends eos to ids; see seqio.preprocessors.append_eos_after_trim."""
     return late.seqio().preprocessors.append_eos_after_trim(
         dataset, output_features=output_features, sequence_length=sequence_length
     )
 
 
 def cache_here(dataset: 'tf.data.Dataset') -> 'tf.data.Dataset':
-    """Stands for seqio.CacheDatasetPlaceholder, which takes its place in SeqIO's registry."""
+    """Stands for seqio.CacheDatasetPlaceholder, which replaces it in SeqIO's registry."""
     return dataset
 
 
 def is_one_of(step: object, *ours: Callable[..., object]) -> bool:
-    """Returns whether a step is one of these three, or SeqIO's own that it stands for."""
+    """Returns whether a step is one of these three, or SeqIO's own step of the same kind."""
     if (seqio := late.loaded_seqio()) is None:
         return step in ours
     if isinstance(step, seqio.CacheDatasetPlaceholder):
@@ -160,7 +153,7 @@ def is_one_of(step: object, *ours: Callable[..., object]) -> bool:
 
 
 def _check_encoder(chosen: Tokenizer, view: str) -> None:
-    """UserError for a vocabulary of a translation model where there is nothing to translate."""
+    """Raises UserError if a vocabulary of a translation model is used for another view."""
     if view != 'generation' and vocabularies.FAMILIES[chosen.family].needs_languages:
         raise errors.UserError(
             f'vocabulary {chosen.name} is of a model whose inputs hold the language to translate '
@@ -170,16 +163,16 @@ def _check_encoder(chosen: Tokenizer, view: str) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class AddPrefix:
-    """The step that puts the model's own tokens before the ids: of the language, or of the start.
+    """The step that puts the model's tokens of a language, or of the start, before the ids.
 
     Example, mBART-50, 'en' to 'de': inputs [5, 6], targets [7] -> [en_XX, 5, 6], [de_DE, 7]. The
-    loss covers them, as in mBART's pretraining, so that a decoder that is told its first token and
-    one that is not go on alike. For retrieval the targets get what the inputs get, BERT:
+    loss covers them, as in mBART's pretraining, so that decoding is the same with and without a
+    forced first token. In retrieval the targets get the tokens of the inputs, BERT:
     [5, 6], [7] -> [CLS, 5, 6], [CLS, 7].
 
     Attributes:
-      source_lang, target_lang: ISO codes of inputs and targets, None where it is not one language.
-      view: what the task is for, see `view`.
+      source_lang, target_lang: ISO codes of inputs and targets; None if there are several.
+      view: of the task, see `view`.
     """
 
     source_lang: str | None = None
@@ -187,14 +180,14 @@ class AddPrefix:
     view: str = 'generation'
 
     def prefixes(self) -> dict[str, np.ndarray]:
-        """Returns what is put before each feature, [length] int32, for the vocabulary in use."""
+        """Returns the tokens before each feature, [length] int32, of the vocabulary in use."""
         chosen = tokenizer()
         _check_encoder(chosen, self.view)
         source, target = chosen.prefix_ids(self.source_lang, self.target_lang)
         return {'inputs': source, 'targets': source if self.view == 'retrieval' else target}
 
     def __call__(self, dataset: 'tf.data.Dataset') -> 'tf.data.Dataset':
-        """The dataset with the tokens before its ids."""
+        """Puts the tokens before the ids of each example."""
         tf = late.tensorflow()
         prefixes = {name: ids for name, ids in self.prefixes().items() if ids.size}
 
@@ -210,20 +203,16 @@ class AddPrefix:
 
 @dataclasses.dataclass(frozen=True)
 class TokenizeViews:
-    """The step that turns inputs of two views, with a tab between, and targets into ids.
+    """The step that turns inputs of two views, with a tab between them, and targets into ids.
 
-    Both views have the prefix of the inputs, and the first one its end; the end of the second comes
-    with the last step. Example, BART: ' | a: hi\\t | a: hi' ->
-    <s> Ġ| Ġa : Ġhi </s> <s> Ġ| Ġa : Ġhi
-
-    Attributes:
-      prefix: what stands before the ids.
+    Both views have the prefix of the inputs, and the first one its eos; a later step adds that of
+    the second. Example, BART: ' | a: hi\\t | a: hi' -> <s> Ġ| Ġa : Ġhi </s> <s> Ġ| Ġa : Ġhi
     """
 
     prefix: AddPrefix = AddPrefix()
 
     def __call__(self, dataset: 'tf.data.Dataset') -> 'tf.data.Dataset':
-        """A dataset of texts -> one of ids, with the texts as ..._pretokenized."""
+        """Encodes each example; the texts stay as ..._pretokenized."""
         tf, chosen, prefixes = late.tensorflow(), tokenizer(), self.prefix.prefixes()
 
         def encode(text: bytes | np.ndarray, side: str) -> np.ndarray:
@@ -247,10 +236,7 @@ def cut_passage(
     dataset: 'tf.data.Dataset',
     sequence_length: Mapping[str, int] | None = None,
 ) -> 'tf.data.Dataset':
-    """Cuts inputs without eos that are too long, so that the answer that stands last in them stays.
-
-    xlbench's own batches are cut alike: see features.trim_passage.
-    """
+    """Cuts inputs that are too long, before their answer; see features.trim_passage."""
     limit = (sequence_length or {}).get('inputs')
     if not limit:
         return dataset
@@ -274,13 +260,11 @@ def text_preprocessors(
     keep: Sequence[str] = (),
     source_lang: str | None = None,
 ) -> 'list[Callable[..., tf.data.Dataset]]':
-    """The steps of a text-to-text task: templates, language tag, ids, language tokens, eos.
+    """Returns the steps of a text-to-text task: templates, language tag, ids, tokens, eos.
 
     Args:
-      inputs, targets: templates, see `format_text`.
-      target_lang: ISO code of the targets, None where it is not one language.
-      keep: fields that stay as they are.
-      source_lang: ISO code of the inputs, likewise.
+      inputs, targets, keep: see `format_text`.
+      target_lang, source_lang: ISO codes of targets and inputs; None if there are several.
     """
     tag = [functools.partial(tag_target_language, lang=target_lang)] if target_lang else []
     return [
@@ -297,12 +281,9 @@ def text_preprocessors(
 def view_preprocessors(
     inputs: str, targets: str, lang: str, keep: Sequence[str] = ()
 ) -> 'list[Callable[..., tf.data.Dataset]]':
-    """The steps of a text-to-text task within a language whose inputs have two views.
+    """Returns the steps of a text-to-text task in one language whose inputs have two views.
 
-    Args:
-      inputs, targets: templates, see `format_text`; between the views of the inputs is a tab.
-      lang: ISO code.
-      keep: fields that stay as they are.
+    See `format_text`; a tab separates the views of the inputs.
     """
     return [
         functools.partial(format_text, inputs=inputs, targets=targets, keep=tuple(keep)),
@@ -316,11 +297,7 @@ def view_preprocessors(
 def retrieval_preprocessors(
     inputs: str, targets: str, keep: Sequence[str] = ()
 ) -> 'list[Callable[..., tf.data.Dataset]]':
-    """The steps of a retrieval task: templates, then both sides as inputs of an encoder.
-
-    Args:
-      inputs, targets: templates, see `format_text`.
-      keep: fields that stay as they are.
+    """Returns the steps of a retrieval task: `format_text`, then both sides as encoder inputs.
 
     Example, BERT: 'Hast du Zeit?', 'Ja' -> [CLS] Hast du Zeit ? [SEP], [CLS] Ja [SEP]; no language
     tag in either.
@@ -337,12 +314,12 @@ def retrieval_preprocessors(
 def classification_preprocessors(
     labels: Sequence[str] | Labels, texts: Sequence[str], keep: Sequence[str] = ()
 ) -> 'list[Callable[..., tf.data.Dataset]]':
-    """The steps of a classification task, from records with a `label`.
+    """Returns the steps of a classification task, from records with a `label`.
 
     Args:
-      labels: their texts, in the order of their ids.
+      labels: their names, in the order of their ids.
       texts: the fields of the one or two texts.
-      keep: fields that stay as they are.
+      keep: further fields to keep.
     """
     encoder = functools.partial(
         classification_encoder, as_labels(labels, 'classification'), tuple(texts)
@@ -353,11 +330,11 @@ def classification_preprocessors(
 def tagging_preprocessors(
     labels: Sequence[str] | Labels, keep: Sequence[str] = ()
 ) -> 'list[Callable[..., tf.data.Dataset]]':
-    """The steps of a tagging task, from records of `words` and `tags`.
+    """Returns the steps of a tagging task, from records of `words` and `tags`.
 
     Args:
       labels: all tags, in the order of their ids.
-      keep: fields that stay as they are.
+      keep: further fields to keep.
     """
     encoder = functools.partial(tagging_encoder, as_labels(labels, 'tagging'))
     return [EncodeLabelled(encoder, ('words',), tuple(keep)), cache_here]
@@ -367,7 +344,7 @@ Encoder = Callable[[Mapping[str, str]], dict[str, str | np.ndarray]]  # A record
 
 
 def classification_encoder(labels: Sequence[str] | Labels, texts: Sequence[str]) -> Encoder:
-    """Encodes one or two texts and their label, by the vocabulary in use.
+    """Returns the encoder of one or two texts and their label, with the vocabulary in use.
 
     Example, BERT: {'text_a': 'Es regnet.', 'text_b': 'Es ist nass.', 'label': 'entailment'} ->
       inputs [CLS] Es regnet . [SEP] Es ist nass . [SEP], targets [1], piece_counts [3, 4],
@@ -391,9 +368,9 @@ def classification_encoder(labels: Sequence[str] | Labels, texts: Sequence[str])
 
 
 def tagging_encoder(labels: Sequence[str] | Labels) -> Encoder:
-    """Encodes words and their tags, each word alone, by the vocabulary in use.
+    """Returns the encoder of words, each by itself, and tags, with the vocabulary in use.
 
-    A word that the vocabulary leaves nothing of is one unknown piece.
+    A word without pieces becomes one unknown piece.
 
     Example, BERT: {'words': 'Hunde bellen', 'tags': 'NOUN VERB'} -> inputs
       [CLS] Hun ##de bel ##len [SEP], targets [7, 15], piece_counts [2, 2]
@@ -421,9 +398,9 @@ class EncodeLabelled:
     """The step from texts and labels to ids, one record at a time.
 
     Attributes:
-      encoder: gives the function that encodes one, for the vocabulary of this moment.
-      texts: the fields that hold language; `prepare` trains vocabularies on them.
-      keep: fields that stay as they are.
+      encoder: makes the function that encodes a record with the vocabulary in use.
+      texts: the fields of language, on which `prepare` trains vocabularies.
+      keep: further fields to keep.
     """
 
     encoder: Callable[[], Encoder]
@@ -433,13 +410,13 @@ class EncodeLabelled:
     def encode(
         self, batches: Iterable[Sequence[Mapping[str, str]]]
     ) -> Iterator[list[dict[str, str | np.ndarray]]]:
-        """Batches of records -> batches of examples, without TensorFlow in between."""
+        """Encodes batches of records without TensorFlow."""
         encode = self.encoder()
         for batch in batches:
             yield [{name: record[name] for name in self.keep} | encode(record) for record in batch]
 
     def __call__(self, dataset: 'tf.data.Dataset') -> 'tf.data.Dataset':
-        """A dataset of records of texts -> one of examples."""
+        """Encodes each record."""
         tf, encode, fields = late.tensorflow(), self.encoder(), list(dataset.element_spec)
         ids = ('inputs', 'targets', 'piece_counts')
         shown = ('inputs_pretokenized', 'targets_pretokenized')

@@ -1,32 +1,35 @@
-"""`register_...`: tasks for files of a user's own, in one call."""
+"""`register_...`: tasks for a user's own files of texts, labels, tags or translations."""
 
 import dataclasses
 import functools
+import operator
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from xlbench.data import conllu, readers, rows
-from xlbench.pipeline import declarations
+from xlbench.pipeline import registry
 from xlbench.pipeline.binding import Feature, Labels, label_features, text_features
-from xlbench.pipeline.declarations import DeclaredTask
 from xlbench.pipeline.preprocessors import (
     classification_preprocessors,
     tagging_preprocessors,
     text_preprocessors,
 )
+from xlbench.pipeline.registry import DeclaredTask
 from xlbench.pipeline.scoring import (
     HEADLINES,
     Metric,
     checked_headline,
     label_metrics,
     text_metrics,
+    translation_metrics,
     with_own,
 )
 from xlbench.pipeline.sources import RecordSource
 from xlbench.pipeline.user_files import (
     Files,
     Hub,
+    ParallelFiles,
     Read,
     Shots,
     declares,
@@ -36,6 +39,31 @@ from xlbench.pipeline.user_files import (
     with_labels,
 )
 from xlbench.system import errors
+
+
+def add_task(
+    name: str,
+    source: RecordSource,
+    preprocessors: Sequence[Callable[..., Any]],
+    output_features: Mapping[str, Feature],
+    metric_fns: Sequence[Metric],
+    headline: str | None = None,
+    default: str = '',
+    postprocess_fn: Callable[..., Any] | None = None,
+) -> DeclaredTask:
+    """Adds a task to the registry; its parts are named as in SeqIO.
+
+    Its `headline`, or else `default`, is the score that represents it; see `headline`. For
+    `postprocess_fn` see xlbench/data/postprocess.py.
+    """
+    chosen = checked_headline(name, headline, default, metric_fns)
+    task = registry.add(
+        DeclaredTask(
+            name, source, list(preprocessors), output_features, list(metric_fns), postprocess_fn
+        )
+    )
+    HEADLINES[name] = chosen
+    return task
 
 
 @declares
@@ -53,17 +81,16 @@ def register_text_task(
     """Adds a text-to-text task that reads files of any common format.
 
     Args:
-      name: of the task; its first word (up to the first _) is the name of the file it stands in.
-      files: split -> path, see `Files`, whose other arguments may stand here, too.
-      fields: `inputs`, `targets` and any further text to keep -> JSON key or column. An input that
-        is too long for a model loses its end; but where it has ' <answer> ', the end of what stands
-        before that, so that what is asked for stays.
+      name: of the task; its first word (up to the first _) is the name of the task file.
+      files: split -> path, see `Files`; its other arguments can be given here, too.
+      fields: `inputs`, `targets` and any further text to keep -> JSON key or column. Inputs that
+        are too long for a model lose their end. If they contain ' <answer> ', they lose the end of
+        the text before it, so that the answer stays.
       lang: ISO code of inputs and targets.
-      source_lang: of the inputs, if `lang` is not given.
-      target_lang: of the targets, if `lang` is not given. It is written before each input, and
-        chooses the metrics' word splitting.
-      metrics: metric functions besides those of `text_metrics`, for a target language.
-      headline: the score that stands for the task in tables and config.best; see `headline`.
+      source_lang, target_lang: ISO codes of each, instead of `lang`. The target language is written
+        before each input, and decides how metrics split texts into words.
+      metrics: metric functions besides those of `text_metrics`, which need a target language.
+      headline: the score that represents the task in tables and config.best; see `headline`.
 
     Example, tasks/news.py:
       from xlbench import pipeline
@@ -75,7 +102,6 @@ def register_text_task(
           lang='de',
       )
     """
-    layout = files.layout
     for needed in ('inputs', 'targets'):
         if needed not in fields:
             raise errors.UserError(f'task {name}: fields has no {needed!r}; it has {list(fields)}')
@@ -91,11 +117,9 @@ def register_text_task(
 
     source = file_source(
         files,
-        read_rows(list(fields.values()), layout, record_of),
+        read_rows(list(fields.values()), files.layout, record_of),
         list(fields),
-        source_lang=source_lang,
-        target_lang=target_lang,
-        layout_of=lambda _: layout,
+        (source_lang, target_lang),
     )
     keep = [field for field in fields if field not in ('inputs', 'targets')]
     steps = text_preprocessors('{inputs}', '{targets}', target_lang, keep, source_lang)
@@ -119,18 +143,15 @@ def register_classification_task(
     """Adds a task that gives a text, or a pair of texts, one of several labels.
 
     Args:
-      name: of the task; its first word (up to the first _) is the name of the file it stands in.
-      files: as for `register_text_task`.
-      text: JSON key or column of the text; of a pair, those of both: ('premise', 'hypothesis').
+      name, files, lang, headline: as for `register_text_task`.
+      text: JSON key or column of the text; for pairs of texts both: ('premise', 'hypothesis').
       label: JSON key or column of the label, a text or a whole number.
-      labels: all labels, in the order of their ids. By default those of the split 'train', sorted,
-        numbers by value. A task without that split needs them, and so do tasks in several languages
-        if not each has examples of every label: a model has one list of labels.
-      keep: further keys or columns of texts that stay beside the example, such as an id.
-      lang: ISO code of the texts.
+      labels: all labels, in the order of their ids; by default those of the split 'train', sorted
+        (numbers by value). They are needed if there is no such split, and for tasks in several
+        languages of which one lacks a label, because a model has one list of labels.
+      keep: keys or columns of further texts to keep with each example, such as an id.
       metrics: metric functions besides accuracy and macro-F1.
-      headline: the score that stands for the task in tables and config.best; see `headline`.
-      shots: buckets of few shots to draw from the split 'train', for python -m xlbench.fewshot.
+      shots: few-shot buckets to draw from the split 'train', for python -m xlbench.fewshot.
 
     Example, tasks/reviews.py, for files such as 'review,stars' and '"Well, no",1' below it:
       from xlbench import pipeline
@@ -143,7 +164,6 @@ def register_classification_task(
           lang='en',
       )
     """
-    layout = files.layout
     keys = [text] if isinstance(text, str) else list(text)
     if len(keys) not in (1, 2):
         raise errors.UserError(f'task {name}: text is {text!r}; it names one column, or two')
@@ -158,10 +178,9 @@ def register_classification_task(
         name,
         'classification',
         files,
-        functools.partial(read_rows, [*keys, label, *keep], layout, record_of),
+        functools.partial(read_rows, [*keys, label, *keep], files.layout, record_of),
         [*names, *keep, 'label'],
         lambda known, bucket: classification_preprocessors(known, names, [*keep, *bucket]),
-        layout=layout,
         labels=labels,
         lang=lang,
         metrics=metrics,
@@ -188,19 +207,17 @@ def register_tagging_task(
     """Adds a task that gives each word of a sentence a tag.
 
     Args:
-      name: of the task; its first word (up to the first _) is the name of the file it stands in.
-      files: as for `register_text_task`. Further formats are 'conll', a word on each line with its
-        tag in the last column, 'conllu' and 'iob2' (of Universal NER); the others have lists of
-        words and tags. By default .txt, .tsv, .bio and .iob are conll.
+      name, files, lang, headline: as for `register_text_task`. Further formats of files are 'conll'
+        (a word on each line, with its tag in the last column), 'conllu' and 'iob2' (Universal NER);
+        files of other formats have lists of words and tags. By default .txt, .tsv, .bio and .iob
+        are conll.
       words, tags: JSON keys or columns of the lists.
-      word_column: of conll, where the words are, counted from 0.
-      tag_column: of conll and conllu, where the tags are; by default the last column, and UPOS.
-      labels: all tags, in the order of their ids. By default those of the split 'train', sorted; a
-        task without that split needs them, and one whose other splits have further tags.
-      lang: ISO code of the sentences.
-      metrics: metric functions besides chunk F1 and the share of right tags.
-      headline: the score that stands for the task in tables and config.best; see `headline`.
-      shots: buckets of few shots to draw from the split 'train', for python -m xlbench.fewshot.
+      word_column: of conll: the column of the words, counted from 0.
+      tag_column: of conll and conllu: the column of the tags; by default the last one, or UPOS.
+      labels: all tags, in the order of their ids; by default those of the split 'train', sorted.
+        They are needed if there is no such split, or if another split has further tags.
+      metrics: metric functions besides chunk F1 and the accuracy of tags.
+      shots: few-shot buckets to draw from the split 'train', for python -m xlbench.fewshot.
 
     Example, tasks/places.py, for files of lines such as 'in O' and 'Rome B-LOC':
       from xlbench import pipeline
@@ -214,8 +231,7 @@ def register_tagging_task(
     return _add_labelled(
         name,
         'tagging',
-        files,
-        tagged_files(name, files, words, tags, word_column, tag_column),
+        *_tagged_files(name, files, words, tags, word_column, tag_column),
         ('words', 'tags'),
         tagging_preprocessors,
         labels=labels,
@@ -234,36 +250,22 @@ def _add_labelled(
     fields: Sequence[str],
     steps: Callable[[Labels, Sequence[str]], Sequence[Callable[..., Any]]],
     *,
-    layout: rows.Layout | None = None,
     labels: Sequence[str] | None,
     lang: str | None,
     metrics: Sequence[Metric] | None,
     headline: str | None,
     shots: Shots | None,
 ) -> DeclaredTask:
-    """Adds a task of labels, given or those that its split 'train' has.
+    """Adds a task with labels: those of the user, or else those of its split 'train'.
 
-    Args:
-      name, files, labels, lang, metrics, headline, shots: as the caller takes them.
-      view: 'classification' or 'tagging'.
-      reading: the labels that records may have, or None for any -> the reader of a file.
-      fields: of a record.
-      steps: labels and further fields to keep -> preprocessors.
-      layout: of files of rows.
+    `reading` makes the reader of a file from the labels that records may have (None: any), and
+    `steps` the preprocessors from the labels and the further fields to keep.
     """
     if shots and 'train' not in files:
         raise errors.UserError(f"task {name} has no split 'train' to draw shots from")
     known = known_labels(name, files, labels, reading(None), view)
-    source = file_source(
-        files,
-        reading(known),
-        fields,
-        source_lang=lang,
-        target_lang=lang,
-        layout_of=lambda _: layout,
-        also=('train',) if labels is None else (),
-        shots=shots,
-    )
+    also = ('train',) if labels is None else ()
+    source = file_source(files, reading(known), fields, (lang, lang), also=also, shots=shots)
     metrics, default = with_own(metrics, *label_metrics(view, tuple(labels or ())))
     bucket = ['bucket'] if shots else []
     return add_task(
@@ -271,72 +273,28 @@ def _add_labelled(
     )
 
 
-def add_task(
-    name: str,
-    source: RecordSource,
-    preprocessors: Sequence[Callable[..., Any]],
-    output_features: Mapping[str, Feature],
-    metric_fns: Sequence[Metric],
-    headline: str | None = None,
-    default: str = '',
-    postprocess_fn: Callable[..., Any] | None = None,
-) -> DeclaredTask:
-    """Adds a task, whose parts have the names that SeqIO gives them, to the registry.
-
-    Args:
-      name: of the task.
-      source: gives its records.
-      preprocessors: records -> examples.
-      output_features: of an example.
-      metric_fns: (targets, predictions) -> scores.
-      headline: the score that stands for the task; see `headline`.
-      default: that score where none is named.
-      postprocess_fn: text -> what the metrics compare, see xlbench/data/postprocess.py.
-    """
-    chosen = checked_headline(name, headline, default, metric_fns)
-    task = declarations.add(
-        DeclaredTask(
-            name, source, list(preprocessors), output_features, list(metric_fns), postprocess_fn
-        )
-    )
-    HEADLINES[name] = chosen
-    return task
-
-
-# Formats of tagged words that are no rows, and what names of files say about them.
-FORMATS = {'conll': conllu.read_conll, 'conllu': conllu.read_conllu, 'iob2': conllu.read_iob2}
+# Formats of tagged words that are not rows, and the endings of their files.
+_FORMATS = {'conll': conllu.read_conll, 'conllu': conllu.read_conllu, 'iob2': conllu.read_iob2}
 _TAGGED_ENDINGS = {'.conllu': 'conllu', '.iob2': 'iob2'}
 _TAGGED_ENDINGS |= dict.fromkeys(('.conll', '.bio', '.iob', '.tsv', '.txt'), 'conll')
 
 
-def tagged_files(
-    name: str,
-    files: Files,
-    words: str,
-    tags: str,
-    word_column: int,
-    tag_column: int | None,
-) -> Callable[[Labels | None], Read]:
-    """Checks how the files of a new task of tagged words are read.
-
-    Args:
-      name, files, words, tags, word_column, tag_column: see `register_tagging_task`.
-
-    Returns:
-      The tags that records may have, or None for any -> the reader of a file.
-    """
-    formats = {files.format or _tagged_format(place) for place in files.values()}
-    if len(formats) > 1:
-        raise errors.UserError(f'task {name}: its files have the formats {", ".join(formats)}')
-    (kind,) = formats or {None}
-    if kind in FORMATS:
+def _tagged_files(
+    name: str, files: Files, words: str, tags: str, word_column: int, tag_column: int | None
+) -> tuple[Files, Callable[[Labels | None], Read]]:
+    """Returns the files with their format, and (tags that may occur; None: any) -> their reader."""
+    kind, *others = dict.fromkeys(files.format or _tagged_format(p) for p in files.values())
+    if others:
+        named = ', '.join(str(format or 'rows') for format in (kind, *others))
+        raise errors.UserError(f'task {name}: its files have the formats {named}')
+    files = dataclasses.replace(files, format=kind)
+    if kind in _FORMATS:
         read = _tagged_reader(name, kind, word_column, tag_column)
-        return lambda known: with_labels(read, known) if known else read
-    if files.format is not None and files.format not in rows.FORMATS:
-        raise errors.unknown('format', files.format, (*FORMATS, *rows.FORMATS))
-    layout = dataclasses.replace(files, format=kind).layout
+        return files, lambda known: with_labels(read, known) if known else read
+    if kind is not None and kind not in rows.FORMATS:
+        raise errors.unknown('format', kind, (*_FORMATS, *rows.FORMATS))
     record_of = functools.partial(_tagged_record, words=words, tags=tags)
-    return functools.partial(read_rows, [words, tags], layout, record_of)
+    return files, functools.partial(read_rows, [words, tags], files.layout, record_of)
 
 
 def _tagged_format(place: str | Hub) -> str | None:
@@ -360,7 +318,7 @@ def _tagged_reader(name: str, kind: str, word_column: int, tag_column: int | Non
                 f'task {name}: {argument} is {column}; columns are counted from 0'
                 + (f', and conllu has {conllu.COLUMNS}' if kind == 'conllu' else '')
             )
-    return functools.partial(FORMATS[kind], **columns)
+    return functools.partial(_FORMATS[kind], **columns)
 
 
 def _tagged_record(row: rows.Values, words: str, tags: str) -> readers.Record:
@@ -373,3 +331,129 @@ def _tagged_record(row: rows.Values, words: str, tags: str) -> readers.Record:
     if spaced := [name for name in names if len(name.split()) > 1]:
         raise ValueError(f'{spaced[0]!r} is not a tag')
     return {'words': ' '.join(plain), 'tags': ' '.join(names)}
+
+
+# ---------------------------------------------------------------------------------------------
+# Parallel texts: a text in one language, its translation in another.
+
+_TMX = ('.tmx', '.tmx.gz')
+
+
+def add_translation_task(
+    name: str,
+    source: RecordSource,
+    source_lang: str,
+    target_lang: str,
+    metrics: Sequence[Metric] | None = None,
+    headline: str | None = None,
+) -> DeclaredTask:
+    """Adds a translation task.
+
+    Args:
+      name, headline: as for `register_text_task`.
+      source: gives `inputs` and `targets`.
+      source_lang, target_lang: ISO codes.
+      metrics: metric functions besides those of `translation_metrics`.
+    """
+    metrics, default = with_own(metrics, translation_metrics(target_lang), 'bleu')
+    steps = text_preprocessors('{inputs}', '{targets}', target_lang, (), source_lang)
+    return add_task(name, source, steps, text_features(), metrics, headline, default)
+
+
+@declares
+def register_translation_tasks(
+    name: str,
+    source_lang: str,
+    target_lang: str,
+    *,
+    files: ParallelFiles,
+    fields: Mapping[str, str] | None = None,
+    metrics: Sequence[Metric] | None = None,
+    headline: str | None = None,
+) -> list[DeclaredTask]:
+    """Adds <name>_translation_<source>_<target>, and the same in the other direction.
+
+    Args:
+      name: without _; the name of the task file.
+      source_lang, target_lang: ISO codes.
+      files: split -> the paths of two files that are aligned line by line, the source language
+        first; or one path to pairs: .tmx (TMX), .tsv, .csv, .jsonl or what else
+        `register_text_task` reads. Each may be packed (.gz). The other arguments of `Files` apply
+        to neither TMX nor aligned files. By default quotes are special only in .csv, because other
+        corpora of parallel texts do not quote.
+      fields: language -> JSON key or column of its texts; by default the language's code.
+      metrics: metric functions besides BLEU, TER and chrF.
+      headline: as for `register_text_task`.
+
+    Example, tasks/subtitles.py:
+      from xlbench import pipeline
+
+      pipeline.register_translation_tasks(
+          'subtitles',
+          'en',
+          'de',
+          files={
+              'train': ('subtitles/train.en.gz', 'subtitles/train.de.gz'),
+              'test': 'subtitles/test.tmx',
+          },
+      )
+    """
+    if source_lang == target_lang:
+        raise errors.UserError(f'{name}: both languages are {source_lang!r}; name two')
+    langs = source_lang, target_lang
+    keys = {lang: lang for lang in langs} if fields is None else dict(fields)
+    if set(keys) != set(langs):
+        raise errors.UserError(
+            f'{name}: fields has {", ".join(keys)}; it names the columns of {" and ".join(langs)}'
+        )
+    tasks = []
+    for source, target in (langs, langs[::-1]):
+        task = f'{name}_translation_{source}_{target}'
+        texts = _parallel_source(name, files, langs, keys, source)
+        tasks.append(add_translation_task(task, texts, source, target, metrics, headline))
+    return tasks
+
+
+def _parallel_source(
+    name: str, files: Files, langs: tuple[str, str], keys: Mapping[str, str], lang: str
+) -> RecordSource:
+    """The pairs of `register_translation_tasks` with the texts of one language as inputs."""
+    sides = ('inputs', 'targets') if lang == langs[0] else ('targets', 'inputs')
+    columns = [keys[lang] for lang in langs]
+
+    def layout_of(path: str) -> rows.Layout | None:
+        if path.endswith(_TMX):
+            return None
+        if files.quotes is None:
+            return dataclasses.replace(files.layout, quotes=files.layout.format_of(path) == 'csv')
+        return files.layout
+
+    def record_of(row: rows.Values) -> readers.Record:
+        return {side: rows.text(row[key], key) for side, key in zip(sides, columns, strict=True)}
+
+    def read_file(path: str) -> Iterator[readers.Item]:
+        if layout := layout_of(path):
+            return read_rows(columns, layout, record_of)(path)
+        items = readers.read_tmx(path, *langs)
+        pair = operator.itemgetter('source', 'target')
+        return (
+            dict(zip(sides, pair(item), strict=True)) if isinstance(item, dict) else item
+            for item in items
+        )
+
+    def read_pair(split: str, paths: Sequence[str]) -> Iterator[readers.Item]:
+        if len(paths) != 2:
+            raise errors.UserError(
+                f'{name}: split {split!r} has {len(paths)} files, {", ".join(paths)}; '
+                'name two whose lines belong together'
+            )
+        return readers.read_parallel(*paths, *([side] for side in sides))
+
+    return file_source(
+        files,
+        read_file,
+        ('inputs', 'targets'),
+        (lang, langs[lang == langs[0]]),
+        layout_of=layout_of,
+        read_pair=read_pair,
+    )

@@ -1,29 +1,235 @@
-"""Looks tasks and mixtures up, and imports the file that has them."""
+"""Tasks and mixtures: declared as plain data, looked up by name, imported with their task file.
+
+A declaration has the attributes of a `seqio.Task` or `seqio.Mixture` that xlbench reads. When SeqIO
+is imported, all declarations move into its registries; callers need not know which they have.
+"""
 
 import contextlib
+import dataclasses
 import hashlib
 import pathlib
 import re
 import threading
 import traceback
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from xlbench.benchmarks import task_files
-from xlbench.pipeline import declarations
-from xlbench.pipeline.declarations import DeclaredMixture, DeclaredTask
+from xlbench.pipeline import late, preprocessors
+from xlbench.pipeline.binding import Feature, PlainVocabulary
+from xlbench.pipeline.sources import RecordSource
 from xlbench.system import errors
 
-_user_files: dict[str, str] = {}  # Word of a task, or its whole name -> the file it stands in.
-_imported: dict[str, str] = {}  # A user's file -> sha256 of it when it was imported.
-_lock = threading.RLock()  # What a file registers is known by what was there before.
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+Metric = Callable[..., dict[str, float]]  # (targets, predictions) -> scores.
+
+
+@dataclasses.dataclass(eq=False)
+class DeclaredTask:
+    """A task that a task file declares.
+
+    `preprocessors` turn records into examples, and `postprocessor` turns a text into what metrics
+    compare, see xlbench/data/postprocess.py.
+    """
+
+    name: str
+    source: RecordSource
+    preprocessors: Sequence[Callable[..., Any]]
+    output_features: Mapping[str, Feature]
+    metric_fns: Sequence[Metric] = ()
+    postprocessor: Callable[..., Any] | None = None
+    cache_dir = None  # SeqIO's cache, which is not used.
+    metric_objs = ()
+
+    def __post_init__(self):
+        self.output_features = dict(sorted(self.output_features.items()))
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The names of the splits."""
+        return self.source.splits
+
+    @property
+    def postprocess_fn(self) -> Callable[..., Any] | None:
+        """The postprocessor, under the name that SeqIO's evaluators use."""
+        return self.postprocessor
+
+    def num_input_examples(self, split: str) -> int:
+        """Counts the examples of a split before preprocessing."""
+        return self.source.num_input_examples(split)
+
+    def get_dataset(self, *args: Any, **kwargs: Any) -> 'tf.data.Dataset':
+        """See seqio.Task.get_dataset."""
+        return late.seqio().TaskRegistry.get(self.name).get_dataset(*args, **kwargs)
+
+
+@dataclasses.dataclass(eq=False)
+class DeclaredMixture:
+    """A mixture that a task file declares; rates are numbers, or functions of a task."""
+
+    name: str
+    rates: Mapping[str, float | Callable[[DeclaredTask], float]]
+
+    @property
+    def tasks(self) -> list[DeclaredTask]:
+        """The tasks of the mixture and of mixtures within it, by name."""
+        found = {task.name: task for name in self.rates for task in members(find(name))}
+        return [found[name] for name in sorted(found)]
+
+    @property
+    def output_features(self) -> Mapping[str, Feature]:
+        """The features of its tasks."""
+        return self.tasks[0].output_features
+
+    def get_rate(self, task: DeclaredTask) -> float:
+        """Returns the rate of a task; ValueError for a task of a mixture within this one."""
+        if task.name not in self.rates:
+            raise ValueError('a mixture within a mixture needs a number as its rate')
+        rate = self.rates[task.name]
+        return float(rate(task) if callable(rate) else rate)
+
+    def get_dataset(self, *args: Any, **kwargs: Any) -> 'tf.data.Dataset':
+        """See seqio.Mixture.get_dataset."""
+        return late.seqio().MixtureRegistry.get(self.name).get_dataset(*args, **kwargs)
+
+
+def labels(task: DeclaredTask) -> tuple[str, ...]:
+    """Returns the labels of a task; () for a task of texts."""
+    targets = task.output_features.get('targets')
+    return getattr(targets and targets.vocabulary, 'labels', ())
+
+
+def view(task: DeclaredTask) -> str:
+    """Returns the view of a task: 'classification', 'tagging', 'retrieval' or 'generation'.
+
+    A task is for retrieval if its targets are encoded like inputs.
+    """
+    targets = task.output_features.get('targets')
+    return getattr(targets and targets.vocabulary, 'view', 'generation')
+
+
+def has_views(task: DeclaredTask) -> bool:
+    """Returns whether the inputs of a task have two views."""
+    return any(isinstance(step, preprocessors.TokenizeViews) for step in task.preprocessors)
+
+
+_waiting: dict[str, DeclaredTask | DeclaredMixture] = {}  # Not yet in SeqIO's registries.
+
+
+def names() -> set[str]:
+    """Returns the names of all tasks and mixtures."""
+    seqio = late.loaded_seqio()
+    if seqio is None:
+        return set(_waiting)
+    return {*seqio.TaskRegistry.names(), *seqio.MixtureRegistry.names()}
+
+
+def find(name: str) -> DeclaredTask | DeclaredMixture | None:
+    """Returns the registered task or mixture of a name, None if there is none."""
+    seqio = late.loaded_seqio()
+    if seqio is None:
+        return _waiting.get(name)
+    for registry in (seqio.MixtureRegistry, seqio.TaskRegistry):
+        if name in registry.names():
+            return registry.get(name)
+    return None
+
+
+def members(entry: DeclaredTask | DeclaredMixture | None) -> list[DeclaredTask]:
+    """Returns the tasks of a mixture; a task has itself."""
+    return list(entry.tasks) if is_mixture(entry) else [entry]
+
+
+def is_mixture(entry: object) -> bool:
+    """Returns whether it is a mixture."""
+    return hasattr(entry, 'get_rate')
+
+
+def add(entry: DeclaredTask | DeclaredMixture) -> DeclaredTask | DeclaredMixture:
+    """Adds a task or a mixture; returns it as the registry has it.
+
+    Raises:
+      UserError: the name is taken, or the tasks of a mixture have different features.
+    """
+    if find(entry.name) is not None:
+        raise errors.UserError(f'task {entry.name} is there already; choose another name')
+    if is_mixture(entry):
+        kinds = {tuple(task.output_features): task.name for task in members(entry)}
+        if len(kinds) > 1:
+            raise errors.UserError(
+                f'mixture {entry.name} has tasks of different kinds, such as '
+                f'{" and ".join(kinds.values())}; name those alone that have the same features'
+            )
+    seqio = late.loaded_seqio()
+    if seqio is None:
+        _waiting[entry.name] = entry
+        return entry
+    return _register(seqio, entry)
+
+
+def remove(some: Iterable[str]) -> None:
+    """Removes tasks and mixtures from the registry."""
+    seqio = late.loaded_seqio()
+    for name in some:
+        _waiting.pop(name, None)
+        for registry in (seqio.TaskRegistry, seqio.MixtureRegistry) if seqio else ():
+            registry.remove(name)
+
+
+def _register(
+    seqio: types.ModuleType, entry: DeclaredTask | DeclaredMixture
+) -> DeclaredTask | DeclaredMixture:
+    if is_mixture(entry):
+        from xlbench.pipeline import mixtures
+
+        kind, rates = mixtures.seqio_class(), list(entry.rates.items())
+        return seqio.MixtureRegistry.add(entry.name, rates, mixture_cls=kind)
+    return seqio.TaskRegistry.add(
+        entry.name,
+        source=entry.source,
+        preprocessors=[
+            seqio.CacheDatasetPlaceholder() if step is preprocessors.cache_here else step
+            for step in entry.preprocessors
+        ],
+        output_features=entry.output_features,
+        postprocess_fn=entry.postprocessor,
+        metric_fns=list(entry.metric_fns),
+    )
+
+
+def _materialise(seqio: types.ModuleType) -> None:
+    """Moves all declarations into the registries of SeqIO."""
+    for kind, ours in (
+        (seqio.Task, DeclaredTask),
+        (seqio.Mixture, DeclaredMixture),
+        (seqio.Vocabulary, PlainVocabulary),
+    ):
+        kind.register(ours)  # For isinstance.
+    waiting = list(_waiting.values())
+    _waiting.clear()
+    for entry in waiting:
+        _register(seqio, entry)
+
+
+late.when_seqio_is_there(_materialise)
+
+
+# ---------------------------------------------------------------------------------------------
+# Task files.
+
+_user_files: dict[str, str] = {}  # First word of a task, or its whole name -> its file.
+_imported: dict[str, str] = {}  # A user's file -> its sha256 when it was imported.
+_lock = threading.RLock()  # The tasks of a file are those that its import adds.
 
 
 def get(name: str) -> DeclaredTask | DeclaredMixture:
-    """The task or mixture of that name; imports the task file it must stand in.
+    """Returns the task or mixture of a name, after importing its task file.
 
     Raises:
-      UserError: there is none; or a task file has a mistake.
+      UserError: there is none, or a task file has a mistake.
     """
     if not isinstance(name, str) or not re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.]*', name):
         raise errors.UserError(f'{name!r} is not a name of a task or mixture')
@@ -33,19 +239,19 @@ def get(name: str) -> DeclaredTask | DeclaredMixture:
 
 def _get(name: str) -> DeclaredTask | DeclaredMixture:
     _load_tasks(name.split('_')[0])
-    if (task := declarations.find(name)) is not None:
+    if (task := find(name)) is not None:
         return task
-    # A registry that was written for T5X is called as its author liked, and has tasks of any name.
+    # A registry that was written for T5X has any name, and tasks of any name.
     for path in task_files.registries():
         _import_file(path, path.stem)
-    if (task := declarations.find(name)) is not None:
+    if (task := find(name)) is not None:
         return task
     for path in task_files.REPOSITORY.glob('[a-z]*.py'):
         _load_tasks(path.stem)
     raise errors.unknown(
         'task or mixture',
         name,
-        declarations.names(),
+        names(),
         'Your own tasks have to be in a file of the folder tasks here, or in the file or folder '
         'that XLBENCH_TASKS names',
     )
@@ -54,12 +260,12 @@ def _get(name: str) -> DeclaredTask | DeclaredMixture:
 def check_split(name: str, split: str) -> None:
     """Raises UserError unless a task, or each task of a mixture, has a split."""
     entry = get(name)
-    for task in declarations.members(entry):
+    for task in members(entry):
         check_split_of(task, split, f' (in mixture {name})' if task is not entry else '')
 
 
 def check_split_of(task: DeclaredTask, split: str, where: str = '') -> None:
-    """The same of one task; `where` is said of it in the message."""
+    """Raises UserError unless a task has a split; the message says `where` the task is."""
     with blaming(task.name):
         splits = tuple(task.splits)
     if split not in splits:
@@ -70,7 +276,7 @@ def check_split_of(task: DeclaredTask, split: str, where: str = '') -> None:
 
 @contextlib.contextmanager
 def blaming(name: str) -> Iterator[None]:
-    """An error in this block is said in one line if a task of the user's own has raised it."""
+    """Turns an error in this block into a UserError if the task is one of the user's own."""
     try:
         yield
     except (errors.UserError, OSError):
@@ -82,7 +288,7 @@ def blaming(name: str) -> Iterator[None]:
 
 
 def user_task_file(task: str) -> str | None:
-    """The file that declares a task outside this repository, None for the tasks that come along."""
+    """Returns the user's file that declares a task; None for the tasks of this repository."""
     word = task.split('_')[0]
     if known := _user_files.get(task) or _user_files.get(word):
         return known
@@ -94,7 +300,7 @@ def user_task_file(task: str) -> str | None:
 
 
 def edited_task_file(task: str) -> str | None:
-    """The user's file that declares a task, if it was edited after this process had imported it."""
+    """Returns the user's file that declares a task if it was edited since its import."""
     path = user_task_file(task)
     if path not in _imported or _imported[path] == _hash(path):
         return None
@@ -115,37 +321,27 @@ def _load_tasks(word: str) -> None:
 
 
 def _import_file(path: pathlib.Path, word: str) -> types.ModuleType:
-    """Imports a task file once.
-
-    Raises:
-      UserError: a file of the user has a mistake; with the line of it.
-    """
+    """Imports a task file once; a mistake in a user's file is a UserError with its line."""
     ours = path.parent == task_files.REPOSITORY
     if not ours:
         _user_files[word] = str(path)
         if not task_files.is_loaded(path) and (version := _hash(str(path))):
             _imported[str(path)] = version
-    before = declarations.names()
+    before = names()
     try:
         module = task_files.load(path)
     except Exception as error:
-        declarations.remove(declarations.names() - before)  # Half a file is none.
+        remove(names() - before)  # Half a file is none.
         if ours:
             raise
         raise mistake(error, str(path)) from error
     if not ours:
-        _user_files.update(dict.fromkeys(declarations.names() - before, str(path)))
+        _user_files.update(dict.fromkeys(names() - before, str(path)))
     return module
 
 
 def mistake(error: Exception, path: str, what: str = '') -> errors.UserError:
-    """Returns what went wrong in a task file of the user, in one line with its place.
-
-    Args:
-      error: what was raised.
-      path: of the file.
-      what: was being done, for the start of the line.
-    """
+    """Describes an error in a user's task file in one line with its place, `what` before it."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__)
              if frame.filename == path]  # fmt: skip
     line = error.lineno if isinstance(error, SyntaxError) and error.filename == path else None

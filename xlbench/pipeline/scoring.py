@@ -1,22 +1,21 @@
-"""The scoring of tasks: their metrics, and the score that stands for a task."""
+"""The metrics of tasks, and the headline score of each."""
 
 from collections.abc import Sequence
 
 from xlbench.data.readers import Json
-from xlbench.pipeline import declarations, registry
-from xlbench.pipeline.declarations import DeclaredTask, Metric, labels, view
+from xlbench.pipeline import registry
+from xlbench.pipeline.registry import DeclaredTask, Metric, labels, view
 from xlbench.system import errors
 
 HEADLINES: dict[str, str] = {}  # Task -> what `register_...` was told.
 
 
 def headline(task: DeclaredTask) -> str:
-    """The score that stands for a task, first in its tables and in config.best.
+    """Returns the score that represents a task, first in its tables and in config.best.
 
-    It is the one that was named when the task was registered. Else a task that has the metrics of
-    its kind has rouge_l (texts), mrs_rouge (replies), accuracy (labels), chunk_f1 (tags of spans,
-    B-... and I-...) or tag_accuracy (other tags). For other tasks it is '', which stands for the
-    first score of the first metric.
+    A task file can name it. By default it is rouge_l (texts), mrs_rouge (replies), accuracy
+    (labels), chunk_f1 (tags of spans, B-... and I-...) or tag_accuracy (other tags). A task without
+    the usual metrics has '': the first score of its first metric.
     """
     chosen = HEADLINES.get(task.name, '')
     if chosen == OF_TAGS:
@@ -28,7 +27,7 @@ def headline(task: DeclaredTask) -> str:
 def checked_headline(
     name: str, chosen: str | None, default: str, metrics: Sequence[Metric]
 ) -> str:
-    """The headline of a new task; UserError for one that its metrics do not give."""
+    """Returns the headline of a new task; UserError for one that its metrics do not give."""
     if chosen is not None:
         from xlbench import metrics as metrics_lib
 
@@ -36,7 +35,7 @@ def checked_headline(
         for metric in metrics:
             try:
                 given |= dict.fromkeys(metrics_lib.score(metric, ['a', 'b'], [['a'], ['b']])[0])
-            except Exception:  # Other texts or labels would do: what it gives is not known here.
+            except Exception:  # It may need other texts or labels; its scores are not known here.
                 given[chosen] = None
         if chosen not in given:
             raise errors.unknown(f'score in headline of task {name}', chosen, given)
@@ -47,7 +46,7 @@ OF_TAGS = 'of tags'  # The headline that depends on the labels.
 
 
 def metric_fns(task: DeclaredTask) -> list[Metric]:
-    """The metrics of a task, those of labels with the labels that training data has."""
+    """Returns the metrics of a task, those of labels with the task's labels."""
     from xlbench.metrics import classification
 
     bare = classification.Classification()
@@ -58,7 +57,7 @@ def metric_fns(task: DeclaredTask) -> list[Metric]:
 
 
 def metric_specs(task: DeclaredTask) -> list[dict[str, Json]]:
-    """The metrics of a task as its manifest keeps them; see xlbench/metrics/specs.py."""
+    """Returns the metrics of a task as its manifest keeps them; see xlbench/metrics/specs.py."""
     from xlbench import metrics
 
     try:
@@ -74,13 +73,9 @@ def metric_specs(task: DeclaredTask) -> list[dict[str, Json]]:
 
 
 def described(name: str) -> dict[str, Json]:
-    """The scoring of a task: the keys of a manifest that do not depend on data.
-
-    Raises:
-      UserError: there is no such task, or it is a mixture.
-    """
+    """Returns the keys of a manifest that do not depend on data; UserError for a mixture."""
     task = registry.get(name)
-    if declarations.is_mixture(task):
+    if registry.is_mixture(task):
         raise errors.UserError(f'{name} is a mixture; name one of its tasks')
     return {
         'view': view(task),
@@ -93,13 +88,12 @@ def described(name: str) -> dict[str, Json]:
 def with_own(
     own: Sequence[Metric] | None, usual: Sequence[Metric], headline: str
 ) -> tuple[list[Metric], str]:
-    """The metrics of a task, and the score that stands for it unless the task names another.
+    """Returns the metrics of a task and its default headline.
 
     Args:
-      own: those that a task file names; added to the usual ones, or in their place if they are
-        those of `metrics.only`.
-      usual: those of every task of its kind.
-      headline: the score of these that stands for the task.
+      own: metrics that the task file adds to the usual ones; `metrics.only` replaces these.
+      usual: the metrics of its kind of tasks.
+      headline: the default if the usual metrics stay.
     """
     from xlbench.metrics import contract
 
@@ -109,7 +103,7 @@ def with_own(
 
 
 def text_metrics(lang: str) -> list[Metric]:
-    """The scores of generated text in one language: ROUGE, BLEU, chrF, distinct n-grams."""
+    """Returns the metrics of texts in a language: ROUGE, BLEU, chrF, distinct n-grams."""
     from xlbench.metrics import bleu, distinct, rouge
 
     return [
@@ -121,18 +115,18 @@ def text_metrics(lang: str) -> list[Metric]:
 
 
 def translation_metrics(lang: str) -> list[Metric]:
-    """The scores of translations into one language: BLEU, translation edit rate, chrF."""
+    """Returns the metrics of translations into a language: BLEU, translation edit rate, chrF."""
     from xlbench.metrics import bleu
 
     return [bleu.SacreBleu.for_language(lang), bleu.Ter.for_language(lang), bleu.ChrF()]
 
 
 def label_metrics(view: str, labels: Sequence[str]) -> tuple[list[Metric], str]:
-    """The scores of labels, and the one that stands for them.
+    """Returns the metrics of labels and their headline.
 
     Args:
-      view: 'classification', of texts, or 'tagging', of words.
-      labels: those of texts; none stands for those that the data has.
+      view: 'classification' or 'tagging'.
+      labels: of texts; none stands for those of the data.
     """
     from xlbench.metrics import classification, tagging
 
@@ -142,7 +136,7 @@ def label_metrics(view: str, labels: Sequence[str]) -> tuple[list[Metric], str]:
 
 
 def reply_metrics(lang: str) -> list[Metric]:
-    """The scores of suggested replies in one language: MRS's weighted ROUGE, BLEU."""
+    """Returns the metrics of suggested replies in a language: MRS's weighted ROUGE, BLEU."""
     from xlbench.metrics import bleu, mrs
 
     return [mrs.MrsRouge(lang), bleu.SacreBleu.for_language(lang)]

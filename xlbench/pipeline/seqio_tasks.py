@@ -1,8 +1,8 @@
 """SeqIO tasks that were not written for xlbench, such as those of a T5X user's registry.
 
-They are prepared by SeqIO's own pipeline, with their own source, preprocessors and vocabulary. What
-that needs to know of them is here: the files they are read from, so that a change is seen; whether
-their ids are those of the run's vocabulary; and what evaluation passes to a postprocessor.
+SeqIO's own pipeline prepares them, with their source, preprocessors and vocabulary. This file finds
+the files that they read, checks their vocabulary against that of the run, and keeps the fields that
+a postprocessor needs.
 """
 
 import json
@@ -26,7 +26,7 @@ _SIDES = ('inputs', 'targets')
 
 
 def _is(value: object, *kinds: str) -> bool:
-    """Returns whether something is of one of SeqIO's classes; nothing is where SeqIO is not."""
+    """Returns whether an object is of one of SeqIO's classes, without importing SeqIO."""
     seqio = late.loaded_seqio()
     return seqio is not None and isinstance(value, tuple(getattr(seqio, kind) for kind in kinds))
 
@@ -36,16 +36,13 @@ def _is(value: object, *kinds: str) -> bool:
 
 
 def is_visible(task: pipeline.DeclaredTask) -> bool:
-    """Returns whether the files of a task are known, so that a change of them is seen.
-
-    What a FunctionDataSource reads only its function knows.
-    """
+    """Returns whether the files of a task are known; those of a FunctionDataSource are not."""
     ours = isinstance(task.source, pipeline.RecordSource)
     return ours or _is(task.source, 'FileDataSource', 'TfdsDataSource')
 
 
 def source_paths(task: pipeline.DeclaredTask, split: str) -> list[str]:
-    """The files of a split, as far as they are known; UserError if one is not there."""
+    """Returns the known files of a split; UserError if one is missing."""
     source = task.source
     if isinstance(source, pipeline.RecordSource):
         return source.paths(split)
@@ -67,7 +64,7 @@ def source_paths(task: pipeline.DeclaredTask, split: str) -> list[str]:
 
 
 def source_patterns(task: pipeline.DeclaredTask, split: str) -> list[str]:
-    """The patterns of further files of a split; see `readers.find`."""
+    """Returns the patterns of the files of a split; see `readers.find`."""
     source = task.source
     if isinstance(source, pipeline.RecordSource):
         return source.patterns(split)
@@ -77,7 +74,7 @@ def source_patterns(task: pipeline.DeclaredTask, split: str) -> list[str]:
 
 
 def draws(task: pipeline.DeclaredTask, split: str) -> int:
-    """Counts how often each example of a split comes, each time with other noise."""
+    """Counts the records of each example of a split; see RecordSource."""
     source = task.source
     return source.draws(split) if isinstance(source, pipeline.RecordSource) else 1
 
@@ -125,8 +122,7 @@ def _tfds_paths(
 def check(task: pipeline.DeclaredTask, chosen: tokenizers.Tokenizer) -> None:
     """Raises UserError for a task that cannot be prepared with a vocabulary, or not scored.
 
-    A task may bring a SentencePieceVocabulary or a ByteVocabulary. The ids that it makes have to be
-    those of the vocabulary that the run reads and writes.
+    A task may bring a SentencePieceVocabulary or a ByteVocabulary with the ids of the run's.
     """
     for name in _SIDES:
         feature = task.output_features.get(name)
@@ -146,7 +142,7 @@ def check(task: pipeline.DeclaredTask, chosen: tokenizers.Tokenizer) -> None:
 
 
 def is_plain(feature: Feature) -> bool:
-    """Returns whether a feature is a sequence of ids, which is all that ours are."""
+    """Returns whether a feature is a sequence of ids."""
     if isinstance(feature, Feature):
         return True
     exactly = type(feature) is late.seqio().Feature
@@ -163,7 +159,7 @@ def _check_shape(task: str, name: str, feature: Feature) -> None:
 
 
 def vocabulary_of(task: pipeline.DeclaredTask) -> str:
-    """The vocabulary that a task brings, as `tokenizers.load` takes it; '' if it brings none."""
+    """Returns a task's own vocabulary, as `tokenizers.load` takes it; '' if it has none."""
     for name in _SIDES:
         brought = getattr(task.output_features.get(name), 'vocabulary', None)
         if _is(brought, 'ByteVocabulary'):
@@ -174,7 +170,7 @@ def vocabulary_of(task: pipeline.DeclaredTask) -> str:
 
 
 def vocabulary_paths(task: pipeline.DeclaredTask) -> list[str]:
-    """The files of the vocabularies that a task brings, where they are on this machine."""
+    """Returns the local files of a task's own vocabularies."""
     paths = [
         os.path.abspath(feature.vocabulary.sentencepiece_model_file)
         for feature in task.output_features.values()
@@ -215,7 +211,7 @@ def _check_vocabulary(
 
 
 def _pieces(task: str, brought: 'seqio.SentencePieceVocabulary') -> list[str]:
-    """The pieces of a SentencePiece model with the sentinels that SeqIO adds, by their ids."""
+    """Returns the pieces of a SentencePiece model and SeqIO's sentinels, in the order of ids."""
     try:
         model = brought.tokenizer
     except Exception as error:  # Of any kind: TensorFlow's files, SentencePiece, a network.
@@ -227,7 +223,7 @@ def _pieces(task: str, brought: 'seqio.SentencePieceVocabulary') -> list[str]:
 
 
 def _agree(pieces: Sequence[str], chosen: tokenizers.Tokenizer) -> bool:
-    """Returns whether each id stands for the same piece; the other may lack sentinels."""
+    """Returns whether ids stand for the same pieces; the chosen vocabulary may lack sentinels."""
     others = chosen.pieces()
     return (
         bool(others)
@@ -246,17 +242,10 @@ def _agree(pieces: Sequence[str], chosen: tokenizers.Tokenizer) -> bool:
 def complete_record(
     task: pipeline.DeclaredTask, example: Mapping[str, Any], record: prepared.Record
 ) -> prepared.Record:
-    """A prepared record of an example, with the texts that evaluation reads.
+    """Completes the record of an example of SeqIO's pipeline with what evaluation reads.
 
-    Args:
-      task: has made it.
-      example: as SeqIO's pipeline gives it.
-      record: its ids and texts, which stay.
-
-    Returns:
-      `record`, with <side>_pretokenized where the task has made none, decoded from the ids; and
-      where the task has a postprocessor, with `example`: the fields that are neither ids nor texts,
-      as JSON, see `xlbench/data/postprocess.py`.
+    <side>_pretokenized is decoded from the ids if the task does not make it. For a postprocessor,
+    `example` has the fields that are neither ids nor texts, as JSON; see xlbench/data/postprocess.
     """
     for name in _SIDES:
         shown = f'{name}_pretokenized'

@@ -1,4 +1,4 @@
-"""The sources of a task's records, with what happens to bad ones."""
+"""Sources of a task's records."""
 
 import dataclasses
 import functools
@@ -19,12 +19,12 @@ CHUNK = 1024  # Records that cross from Python to TensorFlow at once.
 
 
 def below_root(path: str) -> str:
-    """A path, below the data root where it is relative."""
+    """Joins a relative path to the data root."""
     return os.path.join(root(), os.path.expanduser(path))
 
 
 def count_lines(split: str, path: str, *others: str) -> int:
-    """The examples of a split whose first file has one on each line; for `RecordSource`."""
+    """Counts the lines of a split's first file, for a `RecordSource` of an example on each line."""
     return readers.count_lines(path)
 
 
@@ -34,19 +34,17 @@ class RecordSource:
 
     Attributes:
       read: (split, *paths) -> records, bad records, records left out.
-      files: split -> the paths it is read from, absolute or below the data root. Each may stand for
-        several files, or a packed one: see readers.find.
-      splits: the splits there are.
-      fields: the fields of a record.
-      source_lang: ISO code of the inputs, None where it is not one language.
-      target_lang: ISO code of the targets.
-      count: (split, *paths) -> number of examples, where that is quicker than reading them.
-      optional: split -> further paths, which are read after the others where they exist.
-      hint: how to look elsewhere, for the message about a missing file; {root} in it is the data
-        root.
-      apart: split -> whether its files are read one after another, each by itself.
-      draws: split -> how many records `read` gives of each example, one after another, each with
-        other noise. A pass over the data reads one of them; `count` and rates count examples.
+      files: split -> paths, absolute or below the data root. Each may stand for several files, or a
+        packed one: see readers.find.
+      splits: names of the splits.
+      fields: of a record.
+      source_lang, target_lang: ISO codes of inputs and targets; None if there are several.
+      count: (split, *paths) -> number of examples, if that is quicker than reading them.
+      optional: split -> paths that are read after the others if they exist.
+      hint: how to get a missing file, for the message; {root} is the data root.
+      apart: split -> whether each of its files can be read by itself.
+      draws: split -> number of records, with different noise, that `read` gives in a row for each
+        example. A pass over the data reads one of them; `count` and rates count examples.
     """
 
     read: Callable[..., Iterator[readers.Item]]
@@ -61,7 +59,7 @@ class RecordSource:
     hint: str = ''
     apart: Callable[[str], bool] = lambda split: False
     draws: Callable[[str], int] = lambda split: 1
-    # What SeqIO asks.
+    # Attributes that SeqIO reads.
     caching_permitted = True
     supports_arbitrary_sharding = performs_internal_shuffling = False
 
@@ -69,11 +67,11 @@ class RecordSource:
         self.splits, self.fields = tuple(self.splits), tuple(self.fields)
 
     def patterns(self, split: str) -> list[str]:
-        """Returns what `paths` looks for, files or patterns of them."""
+        """Returns the files, or patterns of files, of a split."""
         return [below_root(path) for path in (*self.files(split), *self.optional(split))]
 
     def paths(self, split: str) -> list[str]:
-        """The files of a split; UserError if one is not there."""
+        """Returns the files of a split; UserError if one is missing."""
         paths = []
         for path in map(below_root, self.files(split)):
             matches = readers.find(path)
@@ -89,12 +87,12 @@ class RecordSource:
         return paths
 
     def parts(self, split: str) -> list[list[str]]:
-        """The files of a split, divided where each can be read by itself; in order."""
+        """Returns the files of a split in groups that can be read independently, in order."""
         paths = self.paths(split)
         return [[path] for path in paths] if self.apart(split) else [paths]
 
     def num_input_examples(self, split: str) -> int:
-        """Examples of a split, each of which has `draws` records."""
+        """Counts the examples of a split."""
         paths = self.paths(split)
         stamps = tuple((os.path.getsize(p), os.stat(p).st_mtime_ns) for p in paths)
         return self._counted(split, tuple(paths), stamps)
@@ -107,7 +105,7 @@ class RecordSource:
         return records // self.draws(split)
 
     def list_shards(self, split: str) -> list[str]:
-        """The shards of a split, as SeqIO counts them: one."""
+        """Returns SeqIO's names of shards: one for a split."""
         return [split]
 
     def get_dataset(
@@ -117,11 +115,11 @@ class RecordSource:
         seed: int | None = None,
         shard_info: object = None,
     ) -> 'tf.data.Dataset':
-        """The records of a split in order, for SeqIO, which shuffles and shards them."""
+        """Returns the records of a split in order, for SeqIO to shuffle and shard."""
         return self.batches(split).unbatch()
 
     def batches(self, split: str) -> 'tf.data.Dataset':
-        """The records in order, in chunks: {field: [up to CHUNK] string}."""
+        """Returns the records of a split in order, in chunks: {field: [up to CHUNK] string}."""
         tf = late.tensorflow()
         paths = self.paths(split)
         return tf.data.Dataset.from_generator(
@@ -130,7 +128,7 @@ class RecordSource:
         )
 
     def chunks(self, split: str, paths: Sequence[str]) -> Iterator[dict[str, list[str]]]:
-        """The records of files of a split in order, in chunks: {field: up to CHUNK texts}."""
+        """Yields the records of files of a split in chunks: {field: up to CHUNK texts}."""
         bad = policy()
         records: list[readers.Record] = []
         for item in self.read(split, *paths):

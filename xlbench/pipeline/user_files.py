@@ -1,4 +1,4 @@
-"""Files of a user's own: what a task file says of them, checked, and their records."""
+"""A user's own files: how a task file describes them, and how they are read."""
 
 import dataclasses
 import functools
@@ -12,24 +12,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, ParamSpec, TypeVar
 
 from xlbench.data import buckets, readers, rows
-from xlbench.pipeline import declarations
+from xlbench.pipeline import registry
 from xlbench.pipeline.binding import Labels
-from xlbench.pipeline.declarations import Metric
+from xlbench.pipeline.registry import Metric
 from xlbench.pipeline.sources import RecordSource, Stamps, below_root
 from xlbench.system import errors
 
 
 class Hub(NamedTuple):
-    """A split of a data set of the Hugging Face hub, in place of a file of a task.
+    """A split of a dataset on the Hugging Face hub, in place of a file of a task.
 
-    It needs the library: python -m pip install 'datasets>=4'. What that has downloaded once it
-    reads again without a connection.
+    It needs the library: python -m pip install 'datasets>=4'. After the first download no
+    connection is needed.
 
     Args:
       name: as `datasets.load_dataset` takes it, such as 'google/xquad'; a folder, too.
-      split: of the data set, such as 'train'.
-      config: which of several data sets of that name, such as 'xquad.de'.
-      revision: a branch, tag or commit; a commit stays what it is.
+      split: of the dataset, such as 'train'.
+      config: one of several datasets of that name, such as 'xquad.de'.
+      revision: a branch, tag or commit; only a commit never changes.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Hub(NamedTuple):
     revision: str | None = None
 
     def paths(self) -> list[str]:
-        """The Arrow files of the split in the library's cache; downloads them if need be."""
+        """Returns the split's Arrow files in the library's cache, downloaded if necessary."""
         try:
             datasets = importlib.import_module('datasets')
         except ImportError:
@@ -64,19 +64,20 @@ class Hub(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Files(Mapping[str, str | Hub | Sequence[str]]):
-    """The files of a task, and how they are written where their names do not say it.
+    """The files of a task and their format.
 
     Attributes:
       paths: split -> path, absolute or below the data root. A path may be a pattern of several
-        files (de/train-*.parquet), a folder of `datasets.Dataset.save_to_disk`, or a `Hub`; .gz is
-        read too.
+        files (de/train-*.parquet), a folder of `datasets.Dataset.save_to_disk`, or a `Hub`. Files
+        may be packed (.gz).
       format: 'jsonl', 'json' (an array of objects), 'csv', 'tsv', 'parquet' or 'arrow'; by default
-        what the names of the files end in.
-      columns: of csv and tsv, the names of all columns; None if the first line has them.
+        the ending of the files' names.
+      columns: of csv and tsv: the names of all columns; None if the first line has them.
       separator: of csv and tsv; by default ',' and a TAB. Excel writes ';' in many countries.
-      quotes: of csv and tsv, whether "..." holds a cell with separators and line breaks in it, as
-        pandas and Excel write it. A file in which that cannot be is refused; False reads it.
-      where: key or column -> its value in the rows that are read: {'language': 'en'}.
+      quotes: of csv and tsv: whether "..." encloses a cell that may hold separators and line
+        breaks, as pandas and Excel write it. A file whose quotes are not so is refused; False reads
+        them as text.
+      where: key or column -> value; only rows with this value are read: {'language': 'en'}.
     """
 
     paths: Mapping[str, str | Hub | Sequence[str]]
@@ -97,41 +98,42 @@ class Files(Mapping[str, str | Hub | Sequence[str]]):
 
     @property
     def layout(self) -> rows.Layout:
-        """The layout of rows of these files; UserError for a format that has none."""
+        """The layout of files of rows; UserError for another format."""
         quotes = self.quotes is None or self.quotes
         return rows.Layout(self.format, self.columns, self.separator, quotes, self.where or {})
 
+    def layout_of(self, path: str) -> rows.Layout | None:
+        """Returns the layout of one of the files; None if it is not one of rows."""
+        del path  # All have the same.
+        return self.layout if self.format in (None, *rows.FORMATS) else None
+
 
 DialogueFiles = dict[str, str]  # Split -> a path or a pattern.
-
-
-# Split -> one of those, or the paths of two files whose lines belong together.
+# Split -> one of those, or the paths of two files that are aligned line by line.
 ParallelFiles = Mapping[str, str | Hub | Sequence[str]]
 
 
-def is_pair(place: object) -> bool:
-    """Returns whether it is two paths."""
-    return is_texts(place) and len(place) == 2
+def _is_pair(place: object) -> bool:
+    return _is_texts(place) and len(place) == 2
 
 
-def is_texts(value: object) -> bool:
-    """Returns whether it is a list of texts."""
+def _is_texts(value: object) -> bool:
     # A text is a sequence of texts, too; a set has another order in each process.
     return isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
 
 
-def is_files(value: object, places: type | types.UnionType, pairs: bool = False) -> bool:
-    """Returns whether it is a place for each split; with `pairs` also two paths for one."""
+def _is_files(value: object, places: type | types.UnionType, pairs: bool = False) -> bool:
+    """Returns whether it is a place for each split; with `pairs`, two paths are a place, too."""
     named = isinstance(value, Mapping) and bool(value)
     return named and all(
         isinstance(split, str)
         and re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.+-]*', split)
-        and (isinstance(place, places) or (pairs and is_pair(place)))
+        and (isinstance(place, places) or (pairs and _is_pair(place)))
         for split, place in value.items()
     )
 
 
-PLACES = (
+_PLACES = (
     "a path for each split, such as {'train': 'news/train.jsonl'}, or a pattern of several files, "
     "such as 'news/*.jsonl'"
 )
@@ -139,16 +141,16 @@ PLACES = (
 
 @dataclasses.dataclass(frozen=True)
 class Shots:
-    """Buckets of few shots that are drawn from the split 'train': further splits shots_1, ...
+    """Few-shot buckets that are drawn from the split 'train' and become the splits shots_1, ...
 
-    Each bucket is as arXiv:2012.15682 has it (`xlbench data buckets --help`): K examples of each
-    label, no example in two buckets; of tags, sentences until each tag is on K words, and none
-    without need. The same files, numbers and seed give the same buckets.
+    They follow arXiv:2012.15682 (`xlbench data buckets --help`): K examples of each label, and no
+    example in two buckets; for tags, sentences until each tag is on K words, and no needless ones.
+    The same files, numbers and seed give the same buckets.
 
     Attributes:
-      numbers: of shots, K.
-      buckets: of each.
-      seed: another one draws others.
+      numbers: the values of K.
+      buckets: how many there are for each K.
+      seed: of the random draws.
     """
 
     numbers: Sequence[int] = (1, 2, 4)
@@ -166,7 +168,7 @@ class Shots:
         return {f'shots_{number}': number for number in self.numbers}
 
     def draw(self, records: Iterable[readers.Item], number: int) -> Iterator[readers.Item]:
-        """The records of all buckets of K shots, each with its `bucket`; bad ones as they are."""
+        """Yields the records of all buckets of K = `number` shots, with their `bucket`."""
         pool = []
         for record in records:
             if isinstance(record, dict):
@@ -194,29 +196,30 @@ def file_source(
     files: Files,
     read_file: Read,
     fields: Sequence[str],
+    langs: tuple[str | None, str | None],
     *,
-    source_lang: str | None,
-    target_lang: str | None,
-    layout_of: Callable[[str], rows.Layout | None] = lambda path: None,
+    layout_of: Callable[[str], rows.Layout | None] | None = None,
     also: Sequence[str] = (),
     shots: Shots | None = None,
     read_pair: Callable[[str, Sequence[str]], Iterator[readers.Item]] | None = None,
 ) -> RecordSource:
-    """The records of a user's files.
+    """Returns the source of the records of a user's files.
 
     Args:
-      files: split -> what it is read from.
-      read_file: a path -> its records.
+      files: the files.
+      read_file: path -> records.
       fields: of a record.
-      source_lang, target_lang: see RecordSource.
-      layout_of: a path -> the layout of a file of rows, which are counted without reading them.
-      also: splits whose files decide what the records of any split are, as its own do.
-      shots: what buckets of few shots are drawn, as further splits.
-      read_pair: a split, the paths of two files whose lines belong together -> their records.
+      langs: ISO codes of inputs and targets.
+      layout_of: path -> the layout of a file of rows, whose rows are counted without making
+        records; by default that of `files`.
+      also: splits whose files decide the records of every split.
+      shots: the few-shot buckets that become further splits.
+      read_pair: (split, paths of two aligned files) -> records.
 
     Raises:
-      UserError: the name of a file of rows does not say its format.
+      UserError: a file of rows has no known format.
     """
+    layout_of = layout_of or files.layout_of
     for place in files.values():
         # A folder has no ending, and is looked into when it is read.
         if isinstance(place, str) and os.path.splitext(place)[1] and (layout := layout_of(place)):
@@ -227,19 +230,19 @@ def file_source(
         place = files['train' if split in drawn else split]
         if isinstance(place, Hub):
             return place.paths()
-        if is_pair(place):
+        if _is_pair(place):
             return list(place)
         return [rows.in_folder(below_root(place))]
 
-    def of_split(split: str, paths: Sequence[str]) -> Sequence[str]:
-        """Without those of `also`, which come last."""
+    def own_paths(split: str, paths: Sequence[str]) -> Sequence[str]:
+        # The files of `also` come last.
         return paths[: sum(len(readers.find(path)) for path in patterns(split))]
 
     def read(split: str, *paths: str) -> Iterator[readers.Item]:
-        if split in files and is_pair(files[split]):
+        if split in files and _is_pair(files[split]):
             yield from read_pair(split, paths)
             return
-        records = (record for path in of_split(split, paths) for record in read_file(path))
+        records = (record for path in own_paths(split, paths) for record in read_file(path))
         if split in drawn:
             yield from shots.draw(records, drawn[split])
         elif shots:
@@ -248,9 +251,9 @@ def file_source(
             yield from records
 
     def count(split: str, *paths: str) -> int:
-        if split in files and is_pair(files[split]):
+        if split in files and _is_pair(files[split]):
             return readers.count_lines(paths[0])
-        places = () if split in drawn else of_split(split, paths)
+        places = () if split in drawn else own_paths(split, paths)
         layouts = [layout_of(path) for path in places]
         if layouts and all(layouts):
             return sum(map(rows.count, places, layouts))
@@ -261,8 +264,8 @@ def file_source(
         lambda split: [path for part in dict.fromkeys((split, *also)) for path in patterns(part)],
         (*files, *drawn),
         (*fields, 'bucket') if shots else tuple(fields),
-        source_lang=source_lang,
-        target_lang=target_lang,
+        source_lang=langs[0],
+        target_lang=langs[1],
         count=count,
     )
 
@@ -273,13 +276,13 @@ def read_rows(
     record_of: Callable[[rows.Values], readers.Record],
     labels: Labels | None = None,
 ) -> Read:
-    """Reads rows as records.
+    """Returns a reader of rows as records.
 
     Args:
-      keys: of a row, those that are needed.
-      layout: how the files are written.
-      record_of: the values of a row -> a record; ValueError says what is wrong with them.
-      labels: those that records may have; by default any.
+      keys: the keys of a row that are needed.
+      layout: of the files.
+      record_of: the values of a row -> a record; ValueError if they are not right.
+      labels: the labels that records may have; by default any.
     """
 
     def read(path: str) -> Iterator[readers.Record | readers.BadRecord]:
@@ -296,7 +299,7 @@ def read_rows(
 def known_labels(
     name: str, files: Files, labels: Sequence[str] | None, read: Read, view: str
 ) -> Labels:
-    """The labels of a task, given or those of its split 'train'."""
+    """Returns the labels of a task: those of the user, or else those of its split 'train'."""
     if labels is not None:
         if isinstance(labels, str) or len(set(labels)) < max(len(labels), 2):
             raise errors.UserError(
@@ -330,7 +333,7 @@ def known_labels(
         return tuple(sorted(there, key=int if is_number else None))
 
     def read_labels() -> tuple[str, ...]:
-        paths = tuple(declarations.find(name).source.paths('train'))
+        paths = tuple(registry.find(name).source.paths('train'))
         return of_files(paths, tuple((os.path.getsize(p), os.stat(p).st_mtime_ns) for p in paths))
 
     return Labels(read_labels, view)
@@ -341,7 +344,7 @@ def _labels_in(record: readers.Record, view: str) -> list[str]:
 
 
 def _check_of(labels: Labels) -> Callable[[readers.Record], readers.Record]:
-    """Gives a record back, or raises ValueError for a label that is none of these."""
+    """Returns a function that gives a record back; ValueError for an unknown label."""
     known = dict.fromkeys(labels.labels)
 
     def check(record: readers.Record) -> readers.Record:
@@ -357,7 +360,7 @@ def _check_of(labels: Labels) -> Callable[[readers.Record], readers.Record]:
 
 
 def with_labels(read: Read, labels: Labels) -> Read:
-    """Reads sentences; those with another tag are BadRecords."""
+    """Returns a reader of sentences for which a sentence with an unknown tag is a BadRecord."""
 
     def checked(path: str) -> Iterator[readers.Item]:
         check = _check_of(labels)
@@ -374,23 +377,23 @@ def with_labels(read: Read, labels: Labels) -> Read:
 Parameters = ParamSpec('Parameters')
 Result = TypeVar('Result')
 
-# What may be declared of a task: annotation -> whether a value is of that kind, and what is.
+# Annotation of an argument -> whether a value is of that kind, and how messages describe it.
 _KINDS: dict[object, tuple[Callable[[object], bool], str]] = {
     str: (lambda value: isinstance(value, str), 'a text'),
     bool: (lambda value: isinstance(value, bool), 'True or False'),
     int: (lambda value: isinstance(value, int) and not isinstance(value, bool), 'a whole number'),
     types.NoneType: (lambda value: value is None, 'None'),
-    Sequence[str]: (is_texts, "a list of texts, such as ['a', 'b']"),
+    Sequence[str]: (_is_texts, "a list of texts, such as ['a', 'b']"),
     Mapping[str, str]: (
-        lambda value: isinstance(value, Mapping) and is_texts([*value, *value.values()]),
+        lambda value: isinstance(value, Mapping) and _is_texts([*value, *value.values()]),
         "texts by name, such as {'inputs': 'text', 'targets': 'headline'}",
     ),
-    Files: (lambda value: is_files(value, str | Hub), PLACES),
+    Files: (lambda value: _is_files(value, str | Hub), _PLACES),
     ParallelFiles: (
-        lambda value: is_files(value, str | Hub, pairs=True),
-        f"{PLACES}, or two paths, such as {{'train': ('news/train.en', 'news/train.de')}}",
+        lambda value: _is_files(value, str | Hub, pairs=True),
+        f"{_PLACES}, or two paths, such as {{'train': ('news/train.en', 'news/train.de')}}",
     ),
-    DialogueFiles: (lambda value: is_files(value, str), PLACES),
+    DialogueFiles: (lambda value: _is_files(value, str), _PLACES),
     Sequence[Metric]: (
         lambda value: isinstance(value, list | tuple) and all(map(callable, value)),
         'a list of metrics, such as [exact_match], a function of (targets, predictions)',
@@ -400,14 +403,14 @@ _KINDS: dict[object, tuple[Callable[[object], bool], str]] = {
 }
 
 
-# What is said of files as a part of `Files`, or beside a plain mapping.
+# The arguments of `Files`, which can be given beside a plain mapping, too.
 _OF_FILES = {field.name: field.type for field in dataclasses.fields(Files) if field.name != 'paths'}
 
 
 def declares(register: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Checks what a `register_...` function is called with by its annotations, in one line.
+    """Checks the arguments of a `register_...` function by their annotations.
 
-    What `Files` says of files may also stand beside them: files={...}, format='csv'.
+    The arguments of `Files` can be given beside a mapping: files={...}, format='csv'.
     """
     signature = inspect.signature(register)
     taken = signature.parameters
@@ -448,7 +451,7 @@ def declares(register: Callable[Parameters, Result]) -> Callable[Parameters, Res
 
 
 def _as_text(place: object) -> object:
-    """A path as text, and so those of a pair."""
+    """Returns a path, or the paths of a pair, as text."""
     if isinstance(place, list | tuple) and not isinstance(place, Hub):
         return type(place)(_as_text(path) for path in place)
     return os.fspath(place) if isinstance(place, os.PathLike) else place

@@ -15,7 +15,7 @@ from xlbench import pipeline
 from xlbench.benchmarks import languages
 from xlbench.data import postprocess, prepared, readers, tokenizers
 from xlbench.data.prepared import InputEntry, Manifest
-from xlbench.pipeline import declarations, late, registry, scoring, seqio_tasks
+from xlbench.pipeline import late, registry, scoring, seqio_tasks
 from xlbench.preparation import examples
 from xlbench.system import errors
 from xlbench.system.work import in_flight
@@ -155,7 +155,7 @@ def manifest_of(job: Job, root: str, inputs: list[InputEntry]) -> Manifest:
         },
         'vocabulary': tokenizer.manifest(),
         'answer_mark': tokenizer.answer_mark(),
-        **({'segment_marks': tokenizer.segment_marks()} if declarations.has_views(task) else {}),
+        **({'segment_marks': tokenizer.segment_marks()} if registry.has_views(task) else {}),
         'source_lang': getattr(task.source, 'source_lang', None),
         'target_lang': getattr(task.source, 'target_lang', None),
         'languages': languages.registered(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from xlbench import pipeline
 from xlbench.data import prepared, tokenizers
-from xlbench.pipeline import declarations, registry, seqio_tasks
+from xlbench.pipeline import registry, seqio_tasks
 from xlbench.preparation import examples as examples_lib
 from xlbench.preparation.jobs import (
     Done,
@@ -42,7 +42,7 @@ class Size(NamedTuple):
 
 def resolve(
     mixtures: str | Sequence[str], splits: str | Sequence[str]
-) -> tuple[dict[Job, Size], list[tuple[declarations.DeclaredMixture, str]]]:
+) -> tuple[dict[Job, Size], list[tuple[registry.DeclaredMixture, str]]]:
     """Resolves names of mixtures or tasks.
 
     Args:
@@ -63,7 +63,7 @@ def resolve(
     for name in names:
         name, colon, one_split = name.partition(':')
         entry = pipeline.get(name)
-        is_mixture, members = declarations.is_mixture(entry), declarations.members(entry)
+        is_mixture, members = registry.is_mixture(entry), registry.members(entry)
         for split in [one_split.removesuffix('?')] if colon else splits:
             tasks = members
             if one_split.endswith('?'):

@@ -1,7 +1,6 @@
 """Language models as systems of the benchmarks, by prompts with K examples and no training.
 
-  templates   how a task is put to a model, in English and in the task's language, and the prompts
-              of one whose answers are texts
-  engines     what answers: servers of OpenAI's form, and generators of this project
-  sweeps      tasks of labels and tags, over the buckets that the other methods are adapted to
+  templates   templates of prompts in English and in the task's language; prompts of tasks of texts
+  engines     servers with OpenAI's interface, and generators of this project
+  sweeps      tasks of labels and tags, with the same buckets as the few-shot methods
 """

@@ -1,8 +1,7 @@
 """Engines that answer prompts: servers with OpenAI's interface, and generators of this project.
 
-A request is a prompt with the answers to choose from, or without any for a free text. Engines have
-the contract of those of translation, with requests as texts, so that answers are kept, retried and
-asked for once in the same way.
+A request is a prompt with the answers to choose from, or none for a free text. Engines have the
+contract of those of translation, with requests as texts, and share their cache and retries.
 """
 
 import argparse
@@ -20,17 +19,11 @@ from xlbench.translation.jobs import Job
 
 KEY = 'XLBENCH_PROMPT_KEY'  # The environment variable of a server's API key.
 _BATCH = 32
-_ALTERNATIVES = 20  # First tokens whose log-probabilities are asked for; servers allow no more.
+_ALTERNATIVES = 20  # First tokens with log-probabilities; servers allow no more.
 
 
 class Request(NamedTuple):
-    """A prompt, and what may be answered.
-
-    Attributes:
-      prompt: the text that the answer goes on from.
-      answers: to choose from; none for a text.
-      max_tokens: of the answer.
-    """
+    """A prompt, and the answers to choose from; none for a free text."""
 
     prompt: str
     answers: tuple[str, ...] = ()
@@ -38,24 +31,18 @@ class Request(NamedTuple):
 
 
 class _Answer(msgspec.Struct, omit_defaults=True):
-    """The part of an answer that is kept.
-
-    Attributes:
-      text: that the model wrote.
-      first: log-probabilities of the most probable first tokens.
-      scores: log-probability of each answer, of engines that give them.
-    """
+    """The part of an answer that is kept."""
 
     text: str = ''
-    first: dict[str, float] = {}
-    scores: list[float] = []
+    first: dict[str, float] = {}  # Log-probabilities of the likeliest first tokens.
+    scores: list[float] = []  # Log-probability of each answer, if the engine gives them.
 
 
 def ask(job: Job, requests: Sequence[Request]) -> list[str]:
-    """The answer to each request: its text, or the chosen one of the answers.
+    """Returns the answer to each request: its text, or the chosen one of the answers.
 
     Raises:
-      UserError: some were not answered; those that were are kept.
+      UserError: a request was not answered; answers to others are kept.
     """
     kept = list(job.run(msgspec.json.encode(request).decode() for request in requests))
     if failed := [answer for answer in kept if isinstance(answer, Failure)]:
@@ -76,10 +63,10 @@ def choose(
     """Chooses an answer: by the scores, else by the first token, else by the text.
 
     Args:
-      text: that the model wrote.
-      first: log-probabilities of first tokens; an answer has that of the best one that begins it.
-      scores: log-probability of each answer, if they are known.
-      answers: to choose from; none takes the first paragraph of the text, as one line.
+      text: of the model.
+      first: log-probabilities of first tokens; an answer gets that of the best one that begins it.
+      scores: log-probability of each answer, if known.
+      answers: to choose from; if none, the first paragraph of the text is returned as one line.
 
     Returns:
       One of the answers, or '' if the text has none of them.
@@ -113,7 +100,7 @@ class _Choices(msgspec.Struct):
 
 
 def of_flags(args: argparse.Namespace) -> 'Server | Generator':
-    """The engine that a command line names; UserError if it cannot be."""
+    """Makes the engine that a command line names."""
     address = args.engine.removeprefix('chat+')
     if not address.startswith(('http://', 'https://')):
         return Generator(args.engine, batch_size=args.batch_size)
@@ -129,10 +116,10 @@ class Server:
     """A server with OpenAI's interface, such as vLLM, llama.cpp or a provider's.
 
     Args:
-      url: its address, up to /v1.
-      model: as the server calls it.
-      is_chat: whether prompts are messages of a user (/chat/completions), one a request.
-      version: part of the identity; the server does not say its own.
+      url: address up to /v1.
+      model: name on the server.
+      is_chat: whether prompts are messages of a user (/chat/completions), one in a request.
+      version: part of the identity, because servers do not give theirs.
       timeout: seconds for a batch.
     """
 
@@ -153,16 +140,16 @@ class Server:
         self._halving = Halving(self.name, timeout, self.batch_size)
 
     def check(self, source: str, target: str) -> None:
-        """See Engine.check; the first prompt finds out whether the server answers."""
+        """See Engine.check; the first prompt checks the server."""
 
     def identity(self, source: str, target: str) -> str:
-        """The address, the model and the version that the user gave."""
+        """Returns address, model and the user's version."""
         version = f' version {self._version}' if self._version else ''
         form = 'chat completions' if self._is_chat else 'completions'
         return f'{form} of {self.name} model {self._model}{version}, greedy'
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str | Failure]:
-        """The answers to requests, as JSON; a batch that is refused is halved."""
+        """Answers requests as JSON; a refused batch is halved."""
         return self._halving.ask(self._answers, texts, self.name)
 
     def _answers(self, texts: Sequence[str], seconds: float) -> list[str]:
@@ -200,7 +187,7 @@ def _kept(choice: _Choice) -> str:
 
 
 def _first_tokens(given: Mapping[str, Any]) -> dict[str, float]:
-    """The log-probabilities of first tokens in either form; none where there are none."""
+    """Returns the log-probabilities of first tokens, if any, of either form of answer."""
     try:
         if content := given.get('content'):
             rows = content[0]['top_logprobs']
@@ -212,12 +199,7 @@ def _first_tokens(given: Mapping[str, Any]) -> dict[str, float]:
 
 
 class Generator:
-    """A model that writes texts, as xlbench.predict takes it.
-
-    Args:
-      spec: a workdir, a folder in the form of Hugging Face or a hub name.
-      batch_size: prompts that are answered together.
-    """
+    """A model that writes texts: a workdir, a Hugging Face folder or a hub name."""
 
     def __init__(self, spec: str, *, batch_size: int = _BATCH):
         from xlbench.inference import loading
@@ -231,18 +213,18 @@ class Generator:
 
     @property
     def num_cut(self) -> int:
-        """Prompts so far that were longer than the model reads."""
+        """The number of prompts so far that were too long for the model."""
         return self._model.num_cut
 
     def check(self, source: str, target: str) -> None:
-        """See Engine.check; opening the model has checked it."""
+        """See Engine.check; loading the model has checked it."""
 
     def identity(self, source: str, target: str) -> str:
-        """The model with the hash of its parameters."""
+        """Returns the model with the hash of its parameters."""
         return f'model {self._model.digest} {source}-{target}, greedy'
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str | Failure]:
-        """The answers to requests, as JSON: scores of what may be answered, or a text."""
+        """Answers requests as JSON: scores of the given answers, or a text."""
         from xlbench.inference.answering import Example
 
         requests = [msgspec.json.decode(text, type=Request) for text in texts]

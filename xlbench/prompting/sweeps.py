@@ -1,7 +1,7 @@
-"""Prompts with the shots of the buckets that few-shot transfer adapts to, as a sweep's workdir.
+"""Prompts with the examples of few-shot buckets, as the workdir of a sweep.
 
-The rows are those of the method 'prompt', with the start 'none': nothing is trained. The dev set is
-not used, and a row's learning rate and seed are 0.
+The rows have the method 'prompt' and the start 'none', because nothing is trained; learning rate
+and seed are 0. The dev set is not used.
 """
 
 import dataclasses
@@ -22,24 +22,23 @@ from xlbench.system.progress import Progress
 from xlbench.translation.jobs import Job
 
 START = 'none'
-_TOKENS_A_WORD = 8  # That a tagged word may take of an answer.
+_TOKENS_A_WORD = 8  # The most for a tagged word in an answer.
 
 
 class Language:
     """The buckets and the test set of a task in one language.
 
     Args:
-      open_split: from the name of a SeqIO task and a split to its prepared examples.
+      open_split: (name of a SeqIO task, split) -> prepared examples.
       task: see benchmarks.topics.
       lang: ISO code.
-      shots: numbers K; 0 needs no buckets.
-      num_examples: of the test set; 0 takes all.
+      shots: values of K; 0 needs no buckets.
+      num_examples: of the test set; 0: all.
 
     Attributes:
       name: of the SeqIO task.
-      lang: see above.
       labels: of the task.
-      test: the examples that are asked.
+      test: the test examples.
       contents: the hash of each split that was read.
     """
 
@@ -66,15 +65,15 @@ class Language:
                 buckets.setdefault(int(record['bucket']), []).append(record)
 
     def bucket(self, shots: int, number: int) -> list[Example]:
-        """The examples of a bucket; none of an empty one, and without shots."""
+        """Returns the examples of a bucket; none without shots."""
         return self._shots[shots].get(number, []) if shots else []
 
     def num_buckets(self, shots: int) -> int:
-        """Counts the buckets of a number of shots up to the last one with an example."""
+        """Counts the buckets of K = `shots` up to the last one with an example."""
         return 1 + max(self._shots[shots], default=-1) if shots else 0
 
     def request(self, template: Template, bucket: Sequence[Example], asked: Example) -> Request:
-        """The prompt for a test example, behind those of a bucket."""
+        """Returns the prompt of a test example, behind the examples of a bucket."""
         shots = [(record, template.answer(record, self._is_tagging)) for record in bucket]
         prompt = template.prompt(shots, asked, self.lang)
         if self._is_tagging:
@@ -82,9 +81,9 @@ class Language:
         return Request(prompt, tuple(template.labels.get(label, label) for label in self.labels))
 
     def read_answer(self, template: Template, asked: Example, answer: str) -> list[int]:
-        """The numbers of the labels that an answer gives.
+        """Returns the numbers of the labels in an answer.
 
-        What it leaves out, or cannot be read, has the first label; of tags O, where there is one.
+        Missing or unknown ones become the first label, tags the tag O if there is one.
         """
         if not self._is_tagging:
             names = [template.labels.get(label, label) for label in self.labels]
@@ -109,7 +108,7 @@ class Language:
 def rows(
     task: str, languages: Sequence[str], shots: Sequence[int], buckets: Sequence[int]
 ) -> list[Row]:
-    """Lists every row that there will be, without its result."""
+    """Lists all rows of a sweep, without results."""
     made = []
     for lang in languages:
         for k in shots:
@@ -131,17 +130,10 @@ def run(
     templates: Mapping[str, Template],
     jobs: Mapping[str, Job],
 ) -> None:
-    """Asks for the labels of the test sets, row after row, and writes each row into the journal.
+    """Asks for the labels of the test sets, and adds each of the `rows` to the journal.
 
-    Args:
-      journal: of the workdir; rows that it has are not asked for.
-      asked: see `rows`.
-      data: by language.
-      templates: likewise.
-      jobs: of the engine, likewise.
-
-    Raises:
-      UserError: the engine does not answer; the rows before are kept.
+    Rows that the journal has are skipped. `data`, `templates` and `jobs` are by language. If the
+    engine does not answer, a UserError ends the sweep; earlier rows are kept.
     """
     gold = {
         lang: of_lang.flat([x['targets'].tolist() for x in of_lang.test])

@@ -1,13 +1,13 @@
-"""Prompts of a task: a YAML file for each, with a template by language.
+"""Templates of prompts: a YAML file for each task, with a template for each language.
 
     en:
       instruction: Does the premise entail the hypothesis?
       example: "Premise: $text_a\nHypothesis: $text_b\nAnswer:"
       labels: {entailment: 'yes', neutral: maybe, contradiction: 'no'}
 
-`$inputs` is the whole input, `$text_a` and `$text_b` the texts of a pair, `$language` the name of
-the target language. `labels` says what the model answers for each label; without it the labels
-themselves are the answers. Of words, an answer is word/TAG after word/TAG.
+`$inputs` is the whole input, `$text_a` and `$text_b` are the texts of a pair, `$language` is the
+name of the target language. `labels` has the model's answer for each label, by default the label
+itself. In tagging, an answer is word/TAG word/TAG ...
 """
 
 import pathlib
@@ -32,34 +32,25 @@ _PLACES = {'inputs', 'text_a', 'text_b', 'language'}
 
 
 class Template(msgspec.Struct, forbid_unknown_fields=True):
-    """The form in which examples of a task are put to a model in one language.
+    """The template of prompts of a task in one language."""
 
-    Attributes:
-      example: one example up to its answer, with places such as $inputs.
-      instruction: what stands before all examples.
-      labels: what the model answers for each label.
-    """
-
-    example: str
-    instruction: str = ''
-    labels: dict[str, str] = {}
+    example: str  # Up to its answer, with places such as $inputs.
+    instruction: str = ''  # Before all examples.
+    labels: dict[str, str] = {}  # Label -> answer.
 
     def prompt(
         self, shots: Sequence[tuple[Example, str]], asked: Example, language: str
     ) -> str:
-        """Puts an example to a model, behind others with their answers.
+        """Returns the prompt of an example, behind others with their answers.
 
-        Args:
-          shots: examples with their answers, see `answer`.
-          asked: the example that is to be answered.
-          language: ISO code of the answer.
+        `language` is the ISO code of the answer.
         """
         parts = [self._filled(self.instruction, asked, language)] if self.instruction else []
         parts += [f'{self._filled(self.example, x, language)} {answer}' for x, answer in shots]
         return '\n\n'.join([*parts, self._filled(self.example, asked, language)])
 
     def answer(self, example: Example, is_tagging: bool = False) -> str:
-        """Writes the right answer of an example as the model is to write it, in one line."""
+        """Returns the right answer of an example in one line."""
         target: str = example['targets_pretokenized']
         if is_tagging:
             pairs = zip(example['inputs_pretokenized'].split(' '), target.split(' '), strict=True)
@@ -78,12 +69,12 @@ def load(task: str, language: str, path: str = '') -> Template:
     """Reads the template of a task.
 
     Args:
-      task: such as 'xnli', or 'mtg_qg'; a file for its benchmark alone, mrs.yaml, has all tasks.
+      task: such as 'xnli' or 'mtg_qg'; one file, such as mrs.yaml, may serve a whole benchmark.
       language: ISO code of the template.
-      path: a YAML file of the user's; '' reads the one that comes along.
+      path: a YAML file of the user's; '' reads that of this package.
 
     Raises:
-      UserError: there is none, or it cannot be used; the file and the fault are named.
+      UserError: there is no usable template.
     """
     if not path:
         known = sorted(file.stem for file in _FOLDER.glob('*.yaml'))
@@ -114,7 +105,7 @@ def facts(template: Template) -> Mapping[str, files.Json]:
 
 
 def template_name(task: str) -> tuple[str, str, str]:
-    """The name of the templates of a SeqIO task, and its source and target language.
+    """Returns the name of a SeqIO task's templates, and its source and target language.
 
     Example: 'mtg_qg_de_fr' -> ('mtg_qg', 'de', 'fr')
     """
@@ -133,16 +124,16 @@ def requests(
     num_examples: int = 0,
     max_tokens: int = 128,
 ) -> list[Request]:
-    """The prompt for each example of a test set; all have the same K examples before it.
+    """Returns the prompts of a test set, each with the same K = `shots` examples of `train`.
 
     Args:
-      test: the split that is asked.
-      train: the split that examples are drawn from; None without shots.
-      template: how they are put.
+      test: the test split.
+      train: the split to draw from; None without shots.
+      template: the template.
       language: ISO code of the answers.
       shots: K.
       seed: of the draw.
-      num_examples: the first ones of the test set; 0 takes all.
+      num_examples: first ones of the test set; 0: all.
       max_tokens: of an answer.
     """
     drawn: Sequence[Example] = []
@@ -155,6 +146,6 @@ def requests(
 
 
 def _plain(split: prepared.Prepared, examples: Sequence[Example]) -> list[Example]:
-    """The examples without the mark of their target language, and with one reference as target."""
+    """Removes the mark of the target language from the inputs of examples."""
     texts = outputs.unmarked(split, [x['inputs_pretokenized'] for x in examples])
     return [x | {'inputs_pretokenized': text} for x, text in zip(examples, texts, strict=True)]

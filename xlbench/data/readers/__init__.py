@@ -1,13 +1,13 @@
 """Strict readers of official files: a generator of records for each format, no TensorFlow.
 
-A reader yields either a record, `{field: text}`, or a `BadRecord` that says where the file is wrong
-and why; the caller decides whether that stops it. A file that is not there is a UserError.
+A reader yields records, `{field: text}`, and a `BadRecord` with place and reason for each that
+cannot be used; the caller decides whether that is an error. A missing file is a UserError.
 
-Line files are read as bytes and split at \\n alone (\\r\\n is accepted), so that a form feed or a
-Unicode line separator inside a text never shifts the lines after it. A \\r inside a line is
-refused, because other programs end a line there, and so is a NUL, which no text has; a byte order
-mark is taken off the first line and is a character in others. One line is in memory at a time. A
-name that ends in .gz is decompressed on the way. xlbench/system/untrusted.py has the limits.
+Files of lines are split at \\n alone (\\r\\n is accepted), so that a form feed or a Unicode line
+separator inside a text never shifts the lines after it. A \\r inside a line is refused, because
+other programs end a line there, and so is a NUL; a byte order mark is dropped from the first line
+only. One line is in memory at a time. .gz is unpacked on the way. xlbench/system/untrusted.py has
+the limits.
 """
 
 from xlbench.data.readers.dialogues import (
@@ -27,7 +27,6 @@ from xlbench.data.readers.json_files import (
     json_document,
     json_items,
     json_lines,
-    json_list,
     kind_of,
     parse_json,
     read_jsonl,

@@ -1,4 +1,4 @@
-"""Dialogues, messages and replies, interviews with summaries, and triples of who does what."""
+"""Readers of dialogues, messages and replies, interviews with summaries, and OpenIE's triples."""
 
 import itertools
 import math
@@ -11,7 +11,6 @@ from xlbench.data.readers.json_files import (
     json_document,
     json_items,
     json_lines,
-    json_list,
     kind_of,
     read_jsonl,
     text_field,
@@ -29,15 +28,11 @@ from xlbench.system.errors import shortened
 
 
 def read_dialogues(path: str, separator: str = '__eou__') -> Iterator[Record | BadRecord]:
-    """Reads a dialogue on each line.
+    """Reads a dialogue on each line, with `separator` between utterances.
 
-    Spaces around an utterance are stripped and a separator behind the last one is accepted. What
-    follows a TAB, such as topics and acts, is left out, unless the TAB is the separator. A dialogue
-    that has an empty utterance, or a single one, is a BadRecord.
-
-    Args:
-      path: the file.
-      separator: what stands between two utterances.
+    Utterances are stripped, and the last may have a separator, too. Text behind a TAB (topics and
+    acts) is ignored, unless the TAB is the separator. A dialogue with an empty utterance, or with
+    only one, is a BadRecord.
 
     Example: 'Hi . __eou__ Hello ! __eou__ Bye . __eou__\\t1\\t1 1 1' ->
       {'dialogue': '0', 'message': 'Hi .', 'reply': 'Hello !'},
@@ -55,7 +50,7 @@ def read_dialogues(path: str, separator: str = '__eou__') -> Iterator[Record | B
 
 
 def _utterances(line: str, separator: str) -> list[str]:
-    """Returns the utterances of a line without what follows a TAB; ValueError for an empty one."""
+    """Splits a line into utterances; ValueError for an empty one."""
     text = line if '\t' in separator else line.partition('\t')[0]
     utterances = [utterance.strip() for utterance in text.split(separator)]
     if len(utterances) > 1 and not utterances[-1]:
@@ -68,14 +63,10 @@ def _utterances(line: str, separator: str) -> list[str]:
 def read_parallel_dialogues(
     source_path: str, target_path: str, separator: str = '__eou__'
 ) -> Iterator[Record | BadRecord]:
-    """Reads the utterances of dialogues in two languages, of which line n is the same dialogue.
+    """Reads the utterances of dialogues in two languages from files that are aligned line by line.
 
-    A dialogue with an empty utterance, or with another number of them in the other language, is a
-    BadRecord as a whole. Spaces and TABs are as for `read_dialogues`.
-
-    Args:
-      source_path, target_path: the files.
-      separator: what stands between two utterances.
+    A dialogue with an empty utterance, or with unequal numbers of utterances, is a BadRecord as a
+    whole. Lines are as for `read_dialogues`.
 
     Example: 'Hi . __eou__ Bye .' and 'Hallo. __eou__ Tschüss.' ->
       {'dialogue': '0', 'source': 'Hi .', 'target': 'Hallo.'},
@@ -105,12 +96,11 @@ def read_dialogues_json(
 ) -> Iterator[Record | BadRecord]:
     """Reads a JSON list of objects, each with a dialogue: a list of turns, or of [message, reply].
 
-    Other keys are left out. A dialogue with anything else in it is a BadRecord, as a whole; the
-    reason names it and the turn, counted from 1.
+    A dialogue with any fault is a BadRecord as a whole.
 
     Args:
       path: the file.
-      key: of an object, its dialogue.
+      key: of the dialogue in an object.
       words: key of the utterance in a turn that is an object; other turns are texts.
       by_line: whether each line has one of the objects (.jsonl).
 
@@ -125,11 +115,11 @@ def read_dialogues_json(
 
     if by_line:
         return convert(path, json_lines(path), pairs)
-    return convert(path, json_list(path, 'dialogues'), pairs, '')
+    return convert(path, json_items(path), pairs, '')
 
 
 def _turn_pairs(turns: list[Json], place: str, words: str) -> Iterator[tuple[str, str]]:
-    """Yields messages and replies of one dialogue; ValueError names the place."""
+    """Yields the messages and replies of a dialogue; ValueError names the place."""
     paired = any(isinstance(turn, list) for turn in turns)
     if not paired and len(turns) < 2:
         raise ValueError(f'{place} has {len(turns)} utterances, no reply')
@@ -151,10 +141,10 @@ def _turn_pairs(turns: list[Json], place: str, words: str) -> Iterator[tuple[str
 
 
 def read_pairs(path: str) -> Iterator[Record | BadRecord]:
-    """Reads MRS's pairs: four TAB-separated columns, message, reply and two that are not used.
+    """Reads MRS's pairs: TAB-separated message, reply and two unused columns.
 
-    Texts are stripped. microsoft/MRS drops pairs with an empty text and reads on past lines of any
-    other number of columns; here each of them is a BadRecord.
+    microsoft/MRS skips pairs with an empty text and lines with another number of columns; here they
+    are BadRecords.
 
     Example: 'Hast du Zeit?\\tJa, um drei.\\t1\\t2' -> {'message': 'Hast du Zeit?', 'reply': 'Ja, um
       drei.'}
@@ -163,11 +153,12 @@ def read_pairs(path: str) -> Iterator[Record | BadRecord]:
 
 
 def read_responses(path: str, mapping: str | None = None) -> Iterator[Record | BadRecord]:
-    """Reads MRS's response set: TAB-separated score of a language model, text, cluster, maybe more.
+    """Reads MRS's response set: TAB-separated language-model score, text, cluster, maybe more.
 
     Args:
-      path: response_lm_cluster.txt; no text may occur twice.
-      mapping: response.mapping.txt: on line n the text of line n, TAB, the text to show for it.
+      path: response_lm_cluster.txt; its texts must differ.
+      mapping: response.mapping.txt; each line has the text of the same line of `path`, a TAB, and
+        the text to display.
 
     Example: '-3.5\\tOkay!\\t17', mapping 'Okay!\\tOK' ->
       {'lm_score': '-3.5', 'reply': 'Okay!', 'cluster': '17', 'display': 'OK'}; without a mapping
@@ -212,13 +203,10 @@ def _response(_: int, line: str) -> Iterator[Record]:
 
 
 def read_interviews(path: str, others: Collection[str] = ()) -> Iterator[Item]:
-    """Reads a JSON array of interviews: speakers, utterances and a summary.
+    """Reads MediaSum's JSON array of interviews, which may have any size.
 
-    Turns without words are left out. An id that occurs twice is a BadRecord.
-
-    Args:
-      path: news_dialogue.json, of any size.
-      others: ids of interviews that are to be left out; each must be there.
+    Turns without words are dropped, and repeated ids are BadRecords. Interviews with ids of
+    `others` are LeftOut; each of them must be there.
 
     Example: [{"id": "NPR-1", "summary": "A plant.", "utt": ["Hello.", "Hi."],
       "speaker": ["ANN, host", "BEN"], ...}] ->
@@ -248,12 +236,7 @@ def read_interviews(path: str, others: Collection[str] = ()) -> Iterator[Item]:
 
 
 def read_split_ids(path: str) -> frozenset[str]:
-    """Reads the ids in all splits of a JSON object of lists, {"train": ["NPR-1", ...], ...}.
-
-    Raises:
-      ValueError: the file is something else.
-      UserError: there is no such file.
-    """
+    """Reads the ids in a JSON object of lists, {"train": ["NPR-1", ...], ...}, or ValueError."""
     splits = json_document(path)
     if not isinstance(splits, dict):
         raise ValueError(f'the file is {kind_of(splits)}, not an object of lists of ids')
@@ -265,12 +248,9 @@ def read_split_ids(path: str) -> frozenset[str]:
 
 
 def read_translations(path: str) -> Iterator[Record | BadRecord]:
-    """Reads a translated summary on each line, with the id of its interview, as JSON.
+    """Reads a translated summary, with the id of its interview, as JSON on each line.
 
-    An empty one, which xlbench.translate writes where a translation failed, is left out.
-
-    Args:
-      path: the file.
+    Empty summaries, which xlbench.translate writes if a translation failed, are skipped.
 
     Example: {"id": "NPR-1", "summary": "Eine Pflanze."} ->
       {'id': 'NPR-1', 'summary': 'Eine Pflanze.'}
@@ -282,7 +262,7 @@ def read_translations(path: str) -> Iterator[Record | BadRecord]:
 
 
 def _dialogue(interview: dict[str, Json]) -> str:
-    """Returns the turns of an interview, a line each; ValueError says what is wrong with them."""
+    """Returns the turns of an interview, one on each line; ValueError if they are not right."""
     words, speakers = (items(interview, key, 'the object') for key in ('utt', 'speaker'))
     if len(words) != len(speakers):
         raise ValueError(f'{len(words)} texts in utt and {len(speakers)} in speaker')
@@ -297,24 +277,21 @@ def _dialogue(interview: dict[str, Json]) -> str:
     return '\n'.join(lines)
 
 
-# Where each stands among the 17 columns of `-format reverb`, from 0.
+# Numbers of columns of `-format reverb`, from 0.
 _COLUMNS = {'subject': 2, 'relation': 3, 'object': 4, 'sentence': 12}
 _NUM_COLUMNS = 17
-_NUMBERS = (1, *range(5, 11))  # Of the sentence; where the three phrases begin and end.
+_NUMBERS = (1, *range(5, 11))  # The sentence's number; begin and end of the three phrases.
 
 
 def read_triples(path: str) -> Iterator[Record | BadRecord]:
-    """Reads a triple on each line, with the sentence that it is from.
+    """Reads a triple and its sentence on each line.
 
-    It is what `java edu.stanford.nlp.naturalli.OpenIE -format reverb FILE` prints
+    `java edu.stanford.nlp.naturalli.OpenIE -format reverb FILE` prints them
     (stanfordnlp.github.io/CoreNLP/openie.html): document, sentence number, subject, relation,
-    object, where each of the three begins and ends, confidence, the sentence's tokens and tags, and
-    the lemmas of the three.
+    object, begin and end of each of the three, confidence, the sentence's tokens and tags, and the
+    lemmas of the three.
 
-    Args:
-      path: the file.
-
-    Example, its first columns, | for TAB: f|0|I|send|it|2|3|4|5|5|6|1.0|Sure , I will send it ->
+    Example, first columns, | for TAB: f|0|I|send|it|2|3|4|5|5|6|1.0|Sure , I will send it ->
       {'subject': 'I', 'relation': 'send', 'object': 'it', 'sentence': 'Sure , I will send it'}
     """
 

@@ -1,4 +1,4 @@
-"""JSON lines, documents, arrays, and questions about passages as SQuAD has them: checked values."""
+"""Readers of JSON lines, documents and arrays, and of question answering in SQuAD's form."""
 
 import codecs
 import json
@@ -23,12 +23,9 @@ from xlbench.system.files import Json
 
 
 def text_field(value: Json, name: str, *, may_be_empty: bool = False) -> str:
-    """Checks a JSON value that must be a text with something in it; ValueError says what it is.
+    """Returns a JSON value that must be a text other than spaces; else ValueError names the field.
 
-    Args:
-      value: the JSON value.
-      name: of the field, for messages.
-      may_be_empty: whether '' is a text, too; one of spaces alone is none.
+    '' is allowed with `may_be_empty`.
     """
     if not isinstance(value, str):
         raise ValueError(f'{name} is {kind_of(value)}, not a text')
@@ -53,7 +50,7 @@ def kind_of(value: Json) -> str:
 
 
 def parse_json(text: str) -> Json:
-    """Does json.loads, of which every failure is a ValueError, a limit on depth included."""
+    """Parses JSON; every failure is a ValueError, also too much depth."""
     try:
         try:
             value = json.loads(text)
@@ -91,7 +88,7 @@ def json_lines(path: str) -> Iterator[tuple[int, dict[str, Json]] | BadRecord]:
 
 
 def check_keys(value: Json, keys: Iterable[str]) -> None:
-    """Raises ValueError for what is no object, or lacks one of the keys."""
+    """Raises ValueError for a value that is no object or lacks one of the keys."""
     if not isinstance(value, dict):
         raise ValueError(f'{kind_of(value)}, not an object')
     missing = [key for key in keys if key not in value]
@@ -107,8 +104,8 @@ def read_jsonl(
 
     Args:
       path: the file.
-      fields: record field -> key of the object. Other keys are left out.
-      may_be_empty: the record fields whose text may be ''; any other empty one is a BadRecord.
+      fields: record field -> key of the object.
+      may_be_empty: the record fields whose text may be ''.
 
     Example: {"src": "Der Zug hielt.", "tgt": "Halt"}, fields {'inputs': 'src', 'targets': 'tgt'} ->
       {'inputs': 'Der Zug hielt.', 'targets': 'Halt'}
@@ -125,7 +122,7 @@ def read_jsonl(
 
 
 def json_document(path: str) -> Json:
-    """Parses a JSON file; `as_bad_record` makes a BadRecord of what is wrong with it."""
+    """Parses a JSON file; `as_bad_record` turns its ValueErrors into BadRecords."""
     try:
         with open_binary(path) as file:
             data = untrusted.read_all(file, 'the file', untrusted.JSON_BYTES)
@@ -134,18 +131,6 @@ def json_document(path: str) -> Json:
     if data.startswith(UTF16):
         raise ValueError('begins as UTF-16 does; save it as UTF-8')
     return parse_json(data.removeprefix(BOM).decode())
-
-
-def json_list(path: str, of: str = 'objects') -> Iterator[tuple[int, Json] | BadRecord]:
-    """Yields the values of a JSON file that is a list, with their places from 1, or a BadRecord."""
-    try:
-        values = json_document(path)
-        if not isinstance(values, list):
-            raise ValueError(f'the file is {kind_of(values)}, not a list of {of}')
-    except ValueError as error:
-        yield as_bad_record(path, error)
-        return
-    yield from enumerate(values, 1)
 
 
 def items(value: Json, key: str, place: str) -> list[Json]:
@@ -160,11 +145,10 @@ def items(value: Json, key: str, place: str) -> list[Json]:
 
 
 def read_squad(path: str) -> Iterator[Record | BadRecord]:
-    """Reads question answering in SQuAD 1.1's JSON: one record a question, with its first answer.
+    """Reads question answering in SQuAD 1.1's JSON: a record for each question and first answer.
 
-    Reasons name the place by article, paragraph and question, counted from 1, because a JSON file
-    has no useful lines. Every text must be there, the passage must hold the answer at
-    `answer_start`, in code points, and no two questions may have the same id.
+    No text may be empty, the passage must have the answer at `answer_start` (in code points), and
+    ids must differ. Reasons count articles, paragraphs and questions from 1.
 
     Example: {"data": [{"title": "Rome", "paragraphs": [{"context": "Rome is old.", "qas": [
       {"id": "q1", "question": "What is old?", "answers": [{"text": "Rome", "answer_start": 0}]}
@@ -246,20 +230,17 @@ _DECODER = json.JSONDecoder()
 
 
 def json_items(path: str) -> Iterator[tuple[int, Json] | BadRecord]:
-    """Yields each value of a JSON array with its place, from 1; one of them is in memory at a time.
+    """Yields each value of a JSON array with its place, from 1; one value is in memory at a time.
 
-    A value may be as long as a line of a text file may be (XLBENCH_MAX_LINE_BYTES). What is wrong
-    with the array itself is one last BadRecord.
-
-    Args:
-      path: the file.
+    A value has at most XLBENCH_MAX_LINE_BYTES. A fault of the array itself is a last BadRecord.
 
     Example: [{"id": "a"}, {"id": "b"}] -> (1, {'id': 'a'}), (2, {'id': 'b'})
     """
-    number = 0
+    number, text = 0, None
     try:
         with open_binary(path) as file:
-            for number, value in enumerate(_values(_Text(file)), 1):
+            text = _Text(file)
+            for number, value in enumerate(_values(text), 1):
                 yield number, value
     except BROKEN as error:
         yield BadRecord(path, 0, f'{broken(error)}, behind object {number}', fatal=True)
@@ -267,32 +248,34 @@ def json_items(path: str) -> Iterator[tuple[int, Json] | BadRecord]:
         reason = f'not UTF-8: byte 0x{error.object[error.start]:02x}, behind object {number}'
         yield BadRecord(path, 0, reason, fatal=True)
     except ValueError as error:
-        yield BadRecord(path, 0, f'{error}, behind object {number}', fatal=True)
+        line = text.line if text else 0
+        yield BadRecord(path, line, f'{error}, behind object {number}', fatal=True)
 
 
 class _Text:
-    """The part of a file that is in memory, and a place in it.
-
-    Args:
-      file: of which nothing was read.
-    """
+    """The part of a file that is in memory, and a place in it."""
 
     def __init__(self, file: IO[bytes]):
         self._file = file
         self._decoder = codecs.getincrementaldecoder('utf-8-sig')()  # Without a byte order mark.
         self._text, self._at, self._ended = '', 0, False
+        self._lines = 1  # With those before the text in memory.
         self._read()
+
+    @property
+    def line(self) -> int:
+        return self._lines + self._text.count('\n', 0, self._at)
 
     def _read(self) -> None:
         block = self._file.read(_BLOCK)
         if not self._text and block.startswith(UTF16):
             raise ValueError('begins as UTF-16 does; save it as UTF-8')
-        self._ended = not block
+        self._ended, self._lines = not block, self.line
         self._text = self._text[self._at :] + self._decoder.decode(block, self._ended)
         self._at = 0
 
     def next(self) -> str:
-        """Returns the next character that is no space; '' at the end."""
+        """Moves to the next character that is not a space, and returns it; '' at the end."""
         while True:
             self._at = _SPACE.match(self._text, self._at).end()
             if self._at < len(self._text) or self._ended:
@@ -313,6 +296,7 @@ class _Text:
                 place = error.pos - self._at
                 is_wrong = place == before and not error.msg.startswith('Unterminated')
                 if self._ended or is_wrong:
+                    self._at = error.pos
                     raise ValueError(f'not JSON: {error.msg}') from None
                 before = place
             except RecursionError:

@@ -1,8 +1,7 @@
-"""Parallel texts: files whose lines belong together, tables with tabs, translation memories (TMX).
+"""Readers of parallel texts: aligned files, TAB-separated tables, translation memories (TMX).
 
-A TMX (version 1.4b, www.gala-global.org/tmx-14b) is read by expat piece by piece, and nothing in it
-is trusted: entities that it declares are refused, so that none can expand or name another file, and
-its document type is never looked up.
+Expat reads a TMX (version 1.4b, www.gala-global.org/tmx-14b) piece by piece. Entities that it
+declares are refused, so that none can expand or name another file, and its DTD is never loaded.
 """
 
 import re
@@ -26,16 +25,16 @@ from xlbench.system import untrusted
 
 
 def fields(line: str, columns: Sequence[str], *, unused: int = 0, strip: bool = False) -> Record:
-    """Returns one line as TAB-separated columns; a single column may hold TABs.
+    """Splits a line into TAB-separated columns; a single column may hold TABs.
 
     Args:
       line: the line.
       columns: names of the columns; none may be empty.
-      unused: how many more columns there are behind them; they may hold anything.
-      strip: whether spaces around a text are taken off.
+      unused: number of further columns, with any content.
+      strip: whether spaces around a text are removed.
 
     Raises:
-      ValueError: the line is not like that.
+      ValueError: the line has other columns.
     """
     num_columns = len(columns) + unused
     parts = [line] if num_columns == 1 else line.split('\t')
@@ -53,7 +52,7 @@ def fields(line: str, columns: Sequence[str], *, unused: int = 0, strip: bool = 
 
 
 def unequal_lines(*paths: str) -> BadRecord | None:
-    """Describes the first line without partner of two files; None if both are equally long."""
+    """Returns a BadRecord of the first line without partner; None if two files are equally long."""
     counts = [count_lines(path) for path in paths]
     if counts[0] == counts[1]:
         return None
@@ -73,17 +72,15 @@ def read_parallel(
     source_columns: Sequence[str] = ('source',),
     target_columns: Sequence[str] = ('target',),
 ) -> Iterator[Record | BadRecord]:
-    """Reads two files of which line n belongs together.
+    """Reads two files that are aligned line by line.
 
-    Unequal numbers of lines are found before the first record is yielded: past a missing line every
-    pair would be wrong, and nothing would show it.
+    The lines are counted before the first record: after a missing line every pair would be wrong
+    unnoticed.
 
     Args:
-      source_path: one example a line.
-      target_path: the same examples, in the same order.
-      source_columns: names of the TAB-separated columns of a source line. With one name the line
-        is one text, TABs and all.
-      target_columns: likewise of a target line.
+      source_path, target_path: the files.
+      source_columns, target_columns: names of the TAB-separated columns of a line. A single column
+        is the whole line, with any TABs.
 
     Example: 'Rome is old.\\tRome' and 'What is old?', with source_columns ('passage', 'answer') ->
       {'passage': 'Rome is old.', 'answer': 'Rome', 'target': 'What is old?'}
@@ -99,7 +96,7 @@ def read_parallel(
 def beside(
     left: Iterable[Value | BadRecord], right: Iterable[Value | BadRecord]
 ) -> Iterator[tuple[Value, Value] | BadRecord]:
-    """Yields what stands on the same line of two files; where a side is bad, that BadRecord."""
+    """Yields pairs of the items of two files, or the BadRecord of either."""
     # Not strict: a line that cannot be read ends its side early, after a fatal BadRecord.
     for both in zip(left, right, strict=False):
         yield next((side for side in both if isinstance(side, BadRecord)), both)
@@ -108,12 +105,7 @@ def beside(
 def read_tsv(
     path: str, columns: Sequence[str], *, unused: int = 0, strip: bool = False
 ) -> Iterator[Record | BadRecord]:
-    """Reads TAB-separated columns; quotes mean nothing, no field holds a line end.
-
-    Args:
-      path: the file.
-      columns: the name of each column, in order; a single one may hold TABs.
-      unused, strip: see `fields`.
+    """Reads TAB-separated columns, see `fields`; quotes are not special.
 
     Example: 'Der Zug hielt.\\tHalt', columns ('inputs', 'targets') ->
       {'inputs': 'Der Zug hielt.', 'targets': 'Halt'}
@@ -132,15 +124,11 @@ _CODE = frozenset(('bpt', 'ept', 'it', 'ph', 'ut', 'sub'))
 
 
 def read_tmx(path: str, source_lang: str, target_lang: str) -> Iterator[Item]:
-    """Reads the texts of both languages of each unit that has both; another one is LeftOut.
+    """Reads the texts in two languages (ISO 639-1) of a TMX; a unit without both is LeftOut.
 
-    Of several texts of a language the first counts. Regions of languages mean nothing: de-AT is
-    de. White space becomes single spaces, and codes of formatting are left out. The line of a
-    BadRecord is the one where the unit begins.
-
-    Args:
-      path: the file, .gz or not.
-      source_lang, target_lang: ISO 639-1 codes.
+    Of several texts in a language the first counts. Regions are ignored: de-AT is de. White space
+    becomes single spaces, and codes of formatting are dropped. The line of a BadRecord is that
+    where the unit begins.
 
     Example: <tu><tuv xml:lang="en-GB"><seg>Good <hi>morning</hi>.</seg></tuv><tuv xml:lang="de">
       <seg>Guten Morgen.</seg></tuv></tu> -> {'source': 'Good morning.', 'target': 'Guten Morgen.'}
@@ -175,7 +163,7 @@ def _item(path: str, line: int, texts: dict[str, str], langs: dict[str, str]) ->
 
 
 class _Refused(ValueError):
-    """The file has what no TMX needs."""
+    """Content that no TMX needs."""
 
 
 class _Units:
@@ -190,7 +178,7 @@ class _Units:
         parser.EntityDeclHandler = self._entity
         self._fed = 0
         self._open: list[str] = []
-        self._code = 0  # How many elements of _CODE are open.
+        self._code = 0  # Open elements of _CODE.
         self._line = 0
         self._lang = ''
         self._texts: dict[str, str] = {}
@@ -206,7 +194,7 @@ class _Units:
         """Reads on; an empty block ends the file."""
         self._fed += len(block)
         self._parser.Parse(block, not block)
-        # What is not read yet is one tag, comment or the like that has no end.
+        # The rest is one tag, comment or the like without end.
         if self._fed - max(self._parser.CurrentByteIndex, 0) > untrusted.LINE_BYTES.value + _BLOCK:
             raise untrusted.LINE_BYTES.exceeded('a tag or comment is too long')
 

@@ -21,9 +21,9 @@ class BadRecord:
 
     Attributes:
       path: the file.
-      line: 1-based; 0 if the reason is about the file as a whole or names a place inside.
-      reason: what is wrong, in plain words.
-      fatal: True if the rest of the file cannot be trusted either; it must not be skipped.
+      line: from 1; 0 if the reason concerns the whole file or names the place itself.
+      reason: the fault, in plain words.
+      fatal: True if the rest of the file cannot be trusted either; such a record is never skipped.
     """
 
     path: str
@@ -38,18 +38,18 @@ class BadRecord:
 
 @dataclasses.dataclass(frozen=True)
 class LeftOut:
-    """A sound record that a task does without; they are counted by `reason`."""
+    """A sound record that a task does not use; these are counted by `reason`."""
 
     reason: str
 
 
 class BadRecords:
-    """Skips unusable records, at most `allowed()` of them.
+    """Skips bad records while `allow()` is true.
 
     Attributes:
-      skipped: the records that were skipped.
-      left_out: reason -> number of sound records that the task did without.
-      error: what stopped the reading; reading in another thread may hide the exception.
+      skipped: the bad records that were skipped.
+      left_out: reason -> number of sound records that the task does not use.
+      error: the error that ended the reading; another thread may have hidden the exception.
     """
 
     def __init__(self, allow: Callable[[], bool] = lambda: False):
@@ -72,7 +72,7 @@ class BadRecords:
 
 
 Record = dict[str, str]
-Item = Record | BadRecord | LeftOut  # What a reader yields.
+Item = Record | BadRecord | LeftOut  # All that a reader can yield.
 Value = TypeVar('Value')
 Made = TypeVar('Made')
 
@@ -96,8 +96,8 @@ UTF16 = (b'\xff\xfe', b'\xfe\xff')
 def find(path: str) -> list[str]:
     """Returns the files that a path stands for, sorted; empty if there is none.
 
-    It is the file of that name, else the same with .gz; else its last part is a pattern of the
-    shell, such as *.tsv*. A packed file beside its unpacked self is not read a second time.
+    These are the file of this name, or the same with .gz; else those that match its last part as a
+    pattern of the shell, such as *.tsv*. A packed file beside its unpacked self is not listed.
     """
     for name in (path, f'{path}.gz'):
         if os.path.isfile(name):
@@ -113,7 +113,7 @@ def find(path: str) -> list[str]:
 
 
 def open_binary(path: str) -> IO[bytes]:
-    """Returns a file, unpacked on the way if its name ends in .gz; UserError if it is not there."""
+    """Opens a file, unpacked on the way if its name ends in .gz; UserError if it is missing."""
     try:
         file = open(path, 'rb', buffering=_BUFFER)  # noqa: SIM115
     except FileNotFoundError as error:
@@ -126,11 +126,7 @@ def open_binary(path: str) -> IO[bytes]:
 
 
 def read_whole(path: str) -> bytes:
-    """Reads the content of a JSON file, packed or not, without a byte order mark.
-
-    Raises:
-      UserError: it cannot be read, or is over a limit.
-    """
+    """Reads a JSON file, packed or not, without byte order mark; UserError if that fails."""
     try:
         with open_binary(path) as file:
             data = untrusted.read_all(file, 'the file', untrusted.JSON_BYTES)
@@ -139,7 +135,7 @@ def read_whole(path: str) -> bytes:
     return data.removeprefix(BOM)
 
 
-# What a file raises that cannot be read, packed or not, or that is over a limit.
+# Errors of a file that cannot be read, packed or not, or that exceeds a limit.
 BROKEN = (OSError, EOFError, zlib.error, untrusted.Exceeded)
 
 
@@ -150,7 +146,7 @@ def sha256(path: str | os.PathLike) -> str:
 
 
 def raw_lines(file: IO[bytes]) -> Iterator[bytes]:
-    """Yields the lines of a file with their ends; one of BROKEN if they cannot be read."""
+    """Yields the lines of a file with their ends; may raise any of BROKEN."""
     most = untrusted.LINE_BYTES.value
     while raw := file.readline(most + 1):
         if len(raw) > most:
@@ -159,15 +155,10 @@ def raw_lines(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def decoded(raw: bytes, number: int, inner_cr: bool = False) -> str:
-    """Returns the text of a line, without its end.
-
-    Args:
-      raw: the line, as `raw_lines` gives it.
-      number: of the line, from 1; a byte order mark is taken off the first.
-      inner_cr: whether \\r may stand inside.
+    """Decodes line `number` (from 1) of `raw_lines`, without its end or a byte order mark.
 
     Raises:
-      ValueError: it is not a text, and why.
+      ValueError: it is not a text, or has a \\r without `inner_cr`.
     """
     text = raw.removeprefix(BOM) if number == 1 else raw
     text = text.removesuffix(b'\n').removesuffix(b'\r')
@@ -189,11 +180,9 @@ CR_INSIDE = (
 
 
 def lines(path: str, inner_cr: bool = False) -> Iterator[str | BadRecord]:
-    """Yields the lines of a file as text; a BadRecord in place of each that is none.
+    """Yields the lines of a file as texts; a BadRecord for each that is not a text.
 
-    Args:
-      path: the file.
-      inner_cr: whether \\r may stand inside a line.
+    A \\r inside a line is allowed with `inner_cr` only.
     """
     number = 0
     try:
@@ -211,7 +200,7 @@ def lines(path: str, inner_cr: bool = False) -> Iterator[str | BadRecord]:
 
 
 def numbered(path: str) -> Iterator[tuple[int, str] | BadRecord]:
-    """Yields the lines of a file with their numbers, from 1; a BadRecord for each that is none."""
+    """Yields the lines of a file with their numbers, from 1, or BadRecords; see `lines`."""
     for number, line in enumerate(lines(path), 1):
         yield line if isinstance(line, BadRecord) else (number, line)
 
@@ -222,13 +211,14 @@ def convert(
     make: Callable[[int, Value], Iterable[Made]],
     what: str | None = None,
 ) -> Iterator[Made | BadRecord]:
-    """Yields what is made of each value: all of it, or one BadRecord for a value that is wrong.
+    """Yields the records that are made of each value, or one BadRecord for a wrong value.
 
     Args:
-      path: of the file.
-      values: with the numbers of their lines, such as `numbered` gives them.
-      make: (number, value) -> records; ValueError says what is wrong with the value.
-      what: is numbered in place of lines, such as 'object'; '' where reasons have the number.
+      path: the file.
+      values: with the numbers of their lines, such as those of `numbered`.
+      make: (number, value) -> records; raises ValueError for a wrong value.
+      what: the thing that is numbered instead of lines, such as 'object'; '' if reasons name the
+        number themselves.
     """
     for item in values:
         if isinstance(item, BadRecord):
@@ -244,17 +234,16 @@ def convert(
 
 
 def letters(text: str) -> str:
-    """Removes case, punctuation and spaces; a text that has nothing else stays.
+    """Removes case, punctuation and spaces; a text without letters or digits stays.
 
     Example: 'Ja !' -> 'ja'; '?!' -> '?!'
     """
-    # Letters, their marks, numbers.
     text = text.casefold()
     return ''.join(c for c in text if unicodedata.category(c)[0] in 'LMN') or text
 
 
 def good(items: Iterable[Value | BadRecord | LeftOut]) -> Iterator[Value]:
-    """Yields what can be used; the first BadRecord is a UserError."""
+    """Yields the usable items; the first BadRecord is a UserError."""
     for item in items:
         if isinstance(item, BadRecord):
             raise errors.UserError(str(item))
@@ -263,12 +252,12 @@ def good(items: Iterable[Value | BadRecord | LeftOut]) -> Iterator[Value]:
 
 
 def broken(error: Exception) -> str:
-    """Returns why a file cannot be read, of one of BROKEN."""
+    """Describes one of BROKEN."""
     return str(error) if isinstance(error, untrusted.Exceeded) else f'cannot be read: {error}'
 
 
 def count_lines(path: str) -> int:
-    """Returns the number of lines; a last line without an end counts."""
+    """Counts the lines of a file; a last line without an end counts."""
     count, last = 0, b'\n'
     with open_binary(path) as file:
         try:

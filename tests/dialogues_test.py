@@ -1,15 +1,80 @@
-"""xlbench data triples: dialogues of both forms, with a tagger that is made up."""
+"""`xlbench data segment` by words and by an encoder, `xlbench data triples` with a stub tagger."""
 
 import json
 
+import encoder_folders
+import numpy as np
 import pytest
 
-from xlbench.data import actions, readers
-from xlbench.dialogues import triples
+from xlbench.data import actions, readers, segments
+from xlbench.dialogues import segment, triples
 from xlbench.inference import loading
 from xlbench.inference.answering import Tagged
 from xlbench.inference.labeller import Tagger
 from xlbench.system import errors
+
+WORDS = (('key', 'door', 'lock'), ('train', 'ticket', 'late'))
+
+
+def corpus(rng, count):
+    """Dialogues of five utterances about keys, then five about trains."""
+    lines = [
+        [f'{name}: {" ".join(rng.choice(words, 3))}' for words in WORDS for name in 'ABABA']
+        for _ in range(count)
+    ]
+    return [{'dialogue': '\r\n'.join(texts), 'summary': 'x'} for texts in lines]
+
+
+@pytest.fixture
+def paths(tmp_path):
+    rng, paths = np.random.default_rng(0), []
+    for split, count in (('train', 12), ('val', 3)):
+        path = tmp_path / f'{split}.json'
+        path.write_text(json.dumps(corpus(rng, count)))
+        paths.append(str(path))
+    return paths
+
+
+def cut(*argv):
+    return segment.main(['segment', *argv])
+
+
+def test_topics_change_where_the_words_do(paths, capsys):
+    assert cut(*paths) == 0
+    assert 'train.views.jsonl: 12 dialogues; ' in capsys.readouterr().out
+    views = list(segments.read_views(segments.views_path(paths[0])))
+    assert len(views) == 12
+    # Most cuts lie between the subjects.
+    changes = [one.topics[5] != one.topics[4] for one in views]
+    assert np.mean(changes) > 0.6
+    assert all(one.stages == sorted(one.stages) and one.stages[0] == 0 for one in views)
+    assert cut(*paths) == 0 and list(segments.read_views(segments.views_path(paths[0]))) == views
+
+
+def test_an_encoder_s_vectors_are_kept(paths, tmp_path, capsys):
+    folder = encoder_folders.write(tmp_path / 'encoder', 'bert-uncased')
+    assert cut(*paths, f'--encoder={folder}') == 0
+    kept = tmp_path / 'train.vectors.npz'
+    before, views = kept.read_bytes(), (tmp_path / 'train.views.jsonl').read_bytes()
+    capsys.readouterr()
+    # One that was killed behind the first file makes the vectors of the second alone.
+    (tmp_path / 'val.vectors.npz').write_bytes(b'cut')
+    assert cut(*paths, f'--encoder={folder}') == 0
+    said = capsys.readouterr().out
+    assert 'train.vectors.npz is up to date' in said and 'val.vectors.npz is up' not in said
+    assert kept.read_bytes() == before and (tmp_path / 'train.views.jsonl').read_bytes() == views
+    with np.load(kept) as stored:
+        assert stored['vectors'].shape == (120, 16)
+
+
+def test_mistakes_of_segment(paths, tmp_path):
+    path = tmp_path / 'other.json'
+    path.write_text('[{"dialogue": 3}]')
+    with pytest.raises(errors.UserError, match=r'other\.json: record 1: '):
+        cut(str(path))
+    with pytest.raises(errors.UserError, match='two of the files would have their views in'):
+        cut(paths[0], paths[0])
+
 
 TAGS = {'i': 'PRON', 'will': 'AUX', 'send': 'VERB', 'it': 'PRON', 'the': 'DET', 'file': 'NOUN'}
 
@@ -44,7 +109,7 @@ def run(tmp_path, monkeypatch, capsys):
     return run
 
 
-def test_dialogues_and_interviews(run, tmp_path):
+def test_triples_of_dialogues_and_interviews(run, tmp_path):
     talk = 'Ben: Sure. I will send the file!\nAnna: It? I send it.'
     code, screen = run('train.json', [{'dialogue': talk}, {'dialogue': 'no speaker'}])
     assert code == 0 and 'train.triples.tsv: 2 triples of 5 sentences' in screen
@@ -56,18 +121,18 @@ def test_dialogues_and_interviews(run, tmp_path):
     assert (second['subject'], second['object']) == ('Anna', 'it')
     line = (tmp_path / 'train.triples.tsv').read_text().splitlines()[0]
     assert line.startswith('xlbench.triples, tagger RUNS/pos\t1\tBen\twill send\tthe file\t0\t1\t')
-    interview = {'id': 'NPR-1', 'utt': ['I send it.'], 'speaker': ['ANN, HOST']}
-    assert run('news_dialogue.json', [interview])[0] == 0
+    interview = {'id': 'NPR-1', 'utt': ['I send\nit.', ' '], 'speaker': ['ANN, HOST', 'BEN']}
+    assert ': 1 triples of 1 sentences' in run('news_dialogue.json', [interview])[1]
     (only,) = readers.read_triples(str(tmp_path / 'news_dialogue.triples.tsv'))
     assert only['subject'] == 'ANN'
-    assert run('own.json', [{'talk': talk}], '--field=talk')[0] == 0
+    assert run('own.json', [{'talk': talk}, {'talk': ''}], '--field=talk')[0] == 0
     assert run('own.json', [{'dialogue': talk}], f'--output={tmp_path / "named.tsv"}')[0] == 0
     assert len(list(readers.read_triples(str(tmp_path / 'named.tsv')))) == 2
     with pytest.raises(errors.UserError, match='is for one file'):
         triples.main(['triples', 'a.json', 'b.json', '--tagger=RUNS/pos', '--output=one.tsv'])
 
 
-def test_its_own_files_and_those_of_samples_are_replaced_and_no_others(run, tmp_path):
+def test_files_of_triples_and_those_of_samples_are_replaced_and_no_others(run, tmp_path):
     target, talk = tmp_path / 'train.triples.tsv', [{'dialogue': 'Ben: I send it.'}]
     triple = actions.Triple((0, 1), (1, 2), (2, 3))
     target.write_text(actions.line(actions.OF_SAMPLE, 0, ['I', 'send', 'it'], ['_'] * 3, triple))
@@ -80,10 +145,10 @@ def test_its_own_files_and_those_of_samples_are_replaced_and_no_others(run, tmp_
     assert target.read_text() == 'OpenIE\t0\tBen\n'
 
 
-def test_what_is_wrong_is_one_line(run, monkeypatch):
+def test_mistakes_of_triples_are_one_line(run, monkeypatch):
     for content, message in (
-        ([{'text': 'x'}], "object 1 has no text 'dialogue', nor lists utt and speaker"),
-        (['x'], 'object 1 is not an object with a dialogue'),
+        ([{'text': 'x'}], "record 1: no key 'dialogue'; it has 'text'"),
+        (['x'], 'record 1: a text, not an object'),
         ({'dialogue': 'x'}, 'not a list'),
     ):
         code, screen = run('train.json', content)
