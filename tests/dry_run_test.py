@@ -9,7 +9,7 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, dry_run, metrics, runs, train
 from xlbench.data import prepared, tokenizers
-from xlbench.fewshot import __main__ as fewshot, workdir as fewshot_workdir
+from xlbench.fewshot import __main__ as fewshot, command as fewshot_command
 from xlbench.parallel import partitioning
 from xlbench.settings import ranges, source
 from xlbench.system import errors
@@ -107,7 +107,7 @@ def test_a_sweep_that_would_grow(tmp_path, capsys, monkeypatch):
     command = ['--config=fewshot', '--config.adapt.languages=de', '--workdir=sweep']
     begun = config_lib.parse_command(['fewshot', *command])[0]
     about = {'source_model': '', 'manifests': {}, 'contents': {}, 'examples': {}}
-    fewshot_workdir.claim_workdir('sweep', begun, about)
+    fewshot_command.claim_workdir('sweep', begun, about)
     (tmp_path / 'sweep' / 'DONE').write_text('0\n')  # Of what was asked for then.
     before = everything(tmp_path)
     lines = say(fewshot, capsys, *command, '--config.adapt.buckets=(0, 7)')

@@ -7,7 +7,7 @@ import tiny_labels
 
 from xlbench.benchmarks import FEWSHOT
 from xlbench.data import features, labelled, prepared
-from xlbench.fewshot import corpus as corpus_lib, results, settings, sweep, workdir
+from xlbench.fewshot import command, corpus as corpus_lib, results, settings, sweep
 from xlbench.metrics import tagging
 from xlbench.metrics.tagging import UNSCORED
 from xlbench.system import errors
@@ -447,7 +447,7 @@ def test_dev_sets_of_other_shots_are_of_the_buckets_that_are_there(tmp_path):
         (tmp_path / f'fewshot/buckets/udpos/{k}-shots').mkdir(parents=True)
     assert splits([1]) == splits([1, 4]) == ['test', 'shots_1', 'shots_4']
     assert splits([2]) == ['test', 'shots_1', 'shots_2', 'shots_4']  # Whose lack is an error.
-    check, name = workdir._check_other_shots, 'fewshot_udpos_de_de'
+    check, name = command._check_other_shots, 'fewshot_udpos_de_de'
     begun = {f'{name}/test': 'x', f'{name}/shots_1': 'y', f'{name}/shots_4': 'z'}
     check('RUN', begun, begun | {'fewshot_udpos_fr_fr/shots_2': 'x'})
     with pytest.raises(errors.UserError, match=r'had buckets of 1, 4 shots when .*now 1, 2, 4;'):

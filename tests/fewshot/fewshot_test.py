@@ -26,7 +26,7 @@ from xlbench.data import prepared, tokenizers
 from xlbench.fewshot import (
     __main__ as fewshot,
     adaptation,
-    command_lines,
+    command,
     results,
     runner,
     sweep,
@@ -54,7 +54,7 @@ DRIVER = """
 import os, signal, sys
 
 from xlbench.system import errors
-from xlbench.fewshot import __main__ as fewshot, command_lines, results
+from xlbench.fewshot import __main__ as fewshot, command, results
 
 counts = {'row': 0, 'predicted': 0}
 
@@ -365,7 +365,7 @@ def test_a_sweep_grows_to_the_bytes_of_one_begun_with_everything(run, root, tmp_
             data, source = (
                 place.rename(tmp_path / f'moved_{place.name}') for place in (data, source)
             )
-        command_lines.sweep(['fewshot', *flags(tmp_path, config(asked), workdir)])
+        command.read(['fewshot', *flags(tmp_path, config(asked), workdir)])
         sweep.sweep(config(asked), str(workdir))
         rows.append(len(rows_of(workdir)))
     assert rows == [1 + 2, 2 + 2 + 8, 2 + 2 * 2 * 5 * 2]

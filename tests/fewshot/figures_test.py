@@ -10,7 +10,7 @@ from xlbench.data import prepared
 from xlbench.fewshot import corpus as corpus_lib, results, settings
 from xlbench.fewshot.analysis import figure_data, figures
 from xlbench.fewshot.analysis.sweeps import Sweep
-from xlbench.fewshot.analysis.systems import System
+from xlbench.fewshot.analysis.systems import System, systems
 from xlbench.system.errors import UserError
 
 LIMIT = 7  # Tokens: the third sentence loses its last two words.
@@ -131,7 +131,7 @@ def test_means_are_sorted_by_zero_shot(tmp_path):
     rows = [zero_row('de', 50.0), zero_row('fr', 70.0)]
     rows += [row('de', 0, 60.0), row('de', 1, 64.0), row('de', 0, 66.0, shots=4)]
     rows += [row('fr', 0, 71.0), row('fr', 1, 73.0), row('fr', 2, 75.0), row('ja', 0, 20.0)]
-    [*_, drawn] = figures.draw_all([of_rows(tmp_path / 'a', rows)], tmp_path)[:2]
+    [*_, drawn] = figures.draw_all(systems([of_rows(tmp_path / 'a', rows)]), tmp_path)[:2]
     assert drawn.caption.endswith('over 1 to 3 buckets.')
     found = [[*line.values()][1:] for line in table(tmp_path / 'figure2-udpos.csv')]
     assert found == [
@@ -208,7 +208,7 @@ def test_curves_end_with_the_shortest():
 def test_all_figures_of_taggers(root, words_sweep, tmp_path):
     more = [row('de', 0, 41.0 + seed, seed=seed) for seed in (1, 2, 3)]
     other = of_rows(tmp_path / 'seeds', more, root=root)
-    drawn = figures.draw_all([words_sweep, other], tmp_path / 'one')
+    drawn = figures.draw_all(systems([words_sweep, other]), tmp_path / 'one')
     files = [one.file for one in drawn]
     assert files == [
         *(f'figure{i}-udpos.svg' for i in (1, 2, 3, 4)), '', 'figure6-udpos.svg'
@@ -229,7 +229,7 @@ def test_all_figures_of_taggers(root, words_sweep, tmp_path):
         '39.5000', '38.5000', '37.5000'
     ]  # fmt: skip
     # The same bytes again, and text that is text.
-    figures.draw_all([words_sweep, other], tmp_path / 'two')
+    figures.draw_all(systems([words_sweep, other]), tmp_path / 'two')
     names = sorted(path.name for path in (tmp_path / 'one').iterdir())
     assert len(names) == 15
     for name in names:
@@ -245,7 +245,7 @@ def test_figures_of_classifiers(tmp_path):
     labels = ['contradiction', 'entailment', 'neutral']
     journal = sweep_of(tmp_path / 'a', rows)
     journal.add_gold('xnli', 'de', np.array([0, 1, 1, 2]), labels, 4)
-    drawn = figures.draw_all([Sweep.read(tmp_path / 'a')], tmp_path / 'out')
+    drawn = figures.draw_all(systems([Sweep.read(tmp_path / 'a')]), tmp_path / 'out')
     made = [one.file for one in drawn if one.file]
     assert made == ['figure2-xnli.svg', 'figure5-xnli.svg', 'figure6-xnli.svg']
     notes = [one.note for one in drawn if not one.file]
@@ -262,7 +262,7 @@ def test_figures_of_classifiers(tmp_path):
 def test_words_that_are_not_prepared_leave_figures_out(tmp_path):
     rows = [(zero_row('de', 30.0), ZERO), (row('de', 0, 40.0), PREDICTED[0])]
     sweep_of(tmp_path / 'a', rows).add_gold('udpos', 'de', np.array(GOLD), TAGS, 3)
-    drawn = figures.draw_all([Sweep.read(tmp_path / 'a')], tmp_path / 'out')
+    drawn = figures.draw_all(systems([Sweep.read(tmp_path / 'a')]), tmp_path / 'out')
     assert [bool(one.file) for one in drawn] == [False, True, False, False, False, True]
     assert 'is not prepared' in drawn[2].note and '\n' not in drawn[2].note
 
@@ -272,7 +272,7 @@ def test_only_languages_that_gain_most_are_drawn(tmp_path):
     rows = [zero_row(lang, 50.0) for lang in languages]
     rows += [row(lang, i, 51.0 + n + i) for n, lang in enumerate(languages) for i in (0, 1)]
     sweep = of_rows(tmp_path / 'a', rows)
-    drawn = figures.draw_all([sweep], tmp_path / 'out')
+    drawn = figures.draw_all(systems([sweep]), tmp_path / 'out')
     assert 'The 6 languages that gain most of 8' in drawn[5].caption
     svg = (tmp_path / 'out' / 'figure6-udpos.svg').read_text()
     assert '>eu, 1-shot<' in svg and '>af, 1-shot<' not in svg
@@ -283,13 +283,13 @@ def test_only_languages_that_gain_most_are_drawn(tmp_path):
 def test_source_models_are_kept_apart(tmp_path):
     rows = [zero_row('de', 50.0), row('de', 0, 60.0), row('de', 1, 62.0)]
     sweeps = [of_rows(tmp_path / name, rows, root=name) for name in ('a', 'b')]
-    files = [one.file for one in figures.draw_all(sweeps, tmp_path / 'out')]
+    files = [one.file for one in figures.draw_all(systems(sweeps), tmp_path / 'out')]
     assert files[2:4] == ['figure2-udpos.svg', 'figure2-udpos-2.svg']
     assert len(table(tmp_path / 'out' / 'figure2-udpos-2.csv')) == 2
 
 
 def test_without_adaptations_of_the_whole_model_nothing_is_drawn(tmp_path):
     sweep = of_rows(tmp_path / 'a', [zero_row('de', 50.0), row('de', 0, 60.0, method='fc')])
-    drawn = figures.draw_all([sweep], tmp_path / 'out')
+    drawn = figures.draw_all(systems([sweep]), tmp_path / 'out')
     assert not any(one.file for one in drawn) and len(drawn) == 6
     assert drawn[0].note == 'no adaptation of the whole model is finished'

@@ -96,7 +96,7 @@ def test_files_of_other_lines_are_refused_by_the_first_of_them(tmp_path, written
         {'score': 'high'}, {'score': True}, {'score': 10**400}, {'shots': None},
         {'shots': 10**400}, {'bucket': 1.5}, {'bucket': None}, {'bucket': -1},
         {'learning_rate': None}, {'seed': None}, {'status': 'lost'}, {'task': '../../etc'},
-        {'language': 'a-b'}, {'method': ''}, {'lane': -1}, {'curve': ['x']}, {'curve': None},
+        {'language': 'a-b'}, {'method': ''}, {'curve': ['x']}, {'curve': None},
     ],
 )  # fmt: skip
 def test_rows_from_elsewhere_are_checked(tmp_path, change):
@@ -157,21 +157,6 @@ def test_predictions_come_back_with_separators(tmp_path, monkeypatch, place):
         journal.add(tiny_sweep.row('de', 1, 6, 1.0), np.array([255]))
     with pytest.raises(errors.UserError, match='no predictions'):
         sweep.gold('udpos', 'fr')
-
-
-def test_predictions_of_earlier_versions_are_read_beside_new_ones(tmp_path):
-    """Theirs are in one file for a group, and a line says in which place."""
-    first, second = tiny_sweep.group('de', 1, [1.0, 2.0])
-    folder = tiny_sweep.write(tmp_path / 'sweep', [first])
-    path = folder / 'results.jsonl'
-    path.write_text(json.dumps(json.loads(path.read_text()) | {'lane': 3}) + '\n')
-    (folder / 'predictions').mkdir()
-    old = np.arange(8, dtype=np.uint8).reshape(4, 2)
-    np.save(folder / 'predictions/udpos-de-1-full-source.npy', old)
-    Journal(folder).add(second, np.array([8, 9]), 2)
-    sweep = Sweep.read(folder)
-    assert sweep.predicted(first).tolist() == [6, 7]
-    assert sweep.predicted(second).tolist() == [8, 9]
 
 
 @pytest.mark.parametrize(

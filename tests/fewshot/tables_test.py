@@ -8,13 +8,15 @@ import statistics
 
 import numpy as np
 import pytest
+import tiny_labels
 import tiny_sweep
+from scipy import stats
 from tiny_sweep import group, row, zero_shot
 
 from xlbench.benchmarks import FEWSHOT
 from xlbench.benchmarks.paper import printed_rows
-from xlbench.fewshot import command_lines, report
-from xlbench.fewshot.analysis import factors, groups, paper, systems as systems_lib, tables
+from xlbench.fewshot import command, report
+from xlbench.fewshot.analysis import groups, paper, systems as systems_lib, tables
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.results import Journal
 from xlbench.reporting import render
@@ -76,7 +78,7 @@ def test_mean_and_both_standard_deviations_by_hand(tmp_path):
     assert stats.population == pytest.approx(20**0.5)
     found = cells(tables.scores(system))
     assert found == {('de', 'chunk_f1', 'K=0'): '45.00', ('de', 'chunk_f1', 'K=1'): '52.00 ±5.16'}
-    [_, line] = csv.DictReader(io.StringIO(tables.comma_separated([system])))
+    [_, line] = csv.DictReader(io.StringIO(report.comma_separated([system])))
     assert [line[name] for name in ('min', 'max', 'buckets')] == ['46.0', '58.0', '4']
 
 
@@ -107,7 +109,7 @@ def test_empty_and_missing_buckets_are_said_and_not_counted(tmp_path):
     notes = tables.scores(system).notes
     assert 'Buckets without an example, left out: de K=1: 2, 5.' in notes
     assert 'NOT FINISHED, buckets to come: de K=1: 2.' in notes
-    [line] = csv.DictReader(io.StringIO(tables.comma_separated([system])))
+    [line] = csv.DictReader(io.StringIO(report.comma_separated([system])))
     assert (line['buckets'], line['empty']) == ('2', '2')
 
 
@@ -116,7 +118,7 @@ def test_a_sweep_of_nothing_but_empty_buckets_has_no_scores(tmp_path):
     table = tables.scores(system)
     assert table.missing and 'empty buckets' in render.screen(table)
     assert report.markdown([(system, tables.all_tables(system))]).count('Left out') >= 4
-    assert tables.comma_separated([system]).splitlines()[1].endswith(',0,1,,,,,,,')
+    assert report.comma_separated([system]).splitlines()[1].endswith(',0,1,,,,,,,')
 
 
 def test_of_several_seeds_the_one_with_most_buckets_counts(tmp_path):
@@ -202,7 +204,7 @@ def test_english_is_the_first_row(tmp_path):
     found = cells(tables.scores(system))
     assert [name for name, _, _ in tables.scores(system).rows] == ['en', 'de']
     assert found['en', 'chunk_f1', 'K=0'] == '88.00' and found['en', 'chunk_f1', 'K=1'] == '-'
-    lines = list(csv.DictReader(io.StringIO(tables.comma_separated([system]))))
+    lines = list(csv.DictReader(io.StringIO(report.comma_separated([system]))))
     [line] = [line for line in lines if line['language'] == 'en']
     assert (line['mean'], line['method'], line['shots']) == ('88.0', 'zero_shot', '0')
 
@@ -223,7 +225,7 @@ def test_adaptations_to_english_have_rows_and_are_no_transfer(tmp_path):
     assert [gains[f'{name}', 'K=1', 'gain'] for name in ('Latin script', 'other scripts')] == [
         '+15.00', '+2.00'
     ]  # fmt: skip
-    lines = list(csv.DictReader(io.StringIO(tables.comma_separated([system]))))
+    lines = list(csv.DictReader(io.StringIO(report.comma_separated([system]))))
     means = [line['mean'] for line in lines if (line['language'], line['shots']) == ('en', '0')]
     assert means == ['90.0']
     # A model that was trained in German alone transfers to English.
@@ -313,10 +315,11 @@ def overlap(monkeypatch):
     """Overlaps without data: 10, 20, ... percent by language."""
     order = ['de', 'es', 'ja', 'eu', 'pt']
 
-    def made(open_prepared, task, source, langs, shots):
-        return {(lang, k): 10.0 * (order.index(lang) + 1) for lang in langs for k in shots}
+    def made(system):
+        percent = {lang: 10.0 * (order.index(lang) + 1) for lang in system.languages}
+        return {(lang, k): percent[lang] for lang in percent for k in system.way_shots}, {}
 
-    monkeypatch.setattr(factors, 'overlaps', made)
+    monkeypatch.setattr(tables, 'overlaps', made)
 
 
 def test_gains_go_with_factors(tmp_path, overlap):
@@ -325,7 +328,7 @@ def test_gains_go_with_factors(tmp_path, overlap):
         r for lang, mean in final.items() for r in (zero_shot(lang, 60.0), row(lang, 1, 0, mean))
     ]
     (system,) = systems(tmp_path, rows)
-    table = factors.table(system)
+    table = tables.correlations(system)
     found = cells(table)
     gain = [1.0, 3.0, 4.0, 20.0, 2.0]
     assert list(systems_lib.gains(system, 1).values()) == [1.0, 3.0, 20.0, 4.0, 2.0]  # By code.
@@ -357,11 +360,15 @@ def paper_system(tmp_path, monkeypatch, task):
         if of == task and lang != 'en' and start == 'source'
     ]
 
-    def overlaps(open_prepared, task, source, langs, shots):
-        values = {(lang, k): paper.overlaps().get((task, lang, k)) for lang in langs for k in shots}
-        return {at: float(value) for at, value in values.items() if value}
+    def overlaps(system):
+        values = {
+            (lang, k): paper.overlaps().get((task, lang, k))
+            for lang in system.languages
+            for k in system.way_shots
+        }
+        return {at: float(value) for at, value in values.items() if value}, {}
 
-    monkeypatch.setattr(factors, 'overlaps', overlaps)
+    monkeypatch.setattr(tables, 'overlaps', overlaps)
     (system,) = systems(tmp_path, rows)
     return system
 
@@ -376,7 +383,7 @@ def paper_system(tmp_path, monkeypatch, task):
 )
 def test_the_papers_tables_give_its_correlations(tmp_path, monkeypatch, task, features, overlap):
     system = paper_system(tmp_path, monkeypatch, task)
-    table = factors.table(system)
+    table = tables.correlations(system)
     made = {name: row for name, _, row in texts(table)}
     assert made['common features of word order'] == features
     assert made['lexical overlap with K=2, wordpieces'] == overlap
@@ -415,10 +422,10 @@ def test_languages_of_one_script_have_no_gains_by_script(tmp_path):
 def test_fewer_than_three_languages_have_no_correlation(tmp_path, overlap):
     rows = [r for lang in ('de', 'ja') for r in (zero_shot(lang, 60.0), row(lang, 1, 0, 61.0))]
     (system,) = systems(tmp_path, rows)
-    table = factors.table(system)
+    table = tables.correlations(system)
     assert 'needs 3 languages' in table.missing
     assert '2 (de, ja)' in table.missing
-    found = cells(factors.overlap_table(system))
+    found = cells(tables.overlap_table(system))
     assert found['ja', 'wordpieces', 'K=1'] == '30.00'
 
 
@@ -438,7 +445,7 @@ def test_the_papers_numbers_stand_beside_official_data(tmp_path):
     assert found['de', 'K=8', 'ours'] == '50.00 ±6.00'
     found = cells(tables.methods(system))
     assert found['de', 'FC only', 'K=8 paper'] == '52.58 ±0.63'
-    lines = list(csv.DictReader(io.StringIO(tables.comma_separated([system]))))
+    lines = list(csv.DictReader(io.StringIO(report.comma_separated([system]))))
     printed = {(line['shots'], line['method'], line['start']): line['paper_mean'] for line in lines}
     assert printed['1', 'full', 'source'] == '51.50'
     assert printed['8', 'full', 'none'] == ''  # Table 11 has no MARC.
@@ -498,7 +505,7 @@ def test_sample_data_gets_no_number_of_the_paper_and_says_so(tmp_path):
     assert system.data == 'sample' and system.comparable == ()
     for table in tables.all_tables(system):
         assert table.missing or table.notes[0].startswith('SAMPLE DATA')
-    assert ',sample,' in tables.comma_separated([system])
+    assert ',sample,' in report.comma_separated([system])
 
 
 def test_the_papers_tables_are_complete():
@@ -590,13 +597,13 @@ def test_the_report_is_the_same_bytes_each_time_and_shows_the_figures(tmp_path, 
 
 
 def test_the_folder_of_a_report_is_a_flag_of_the_sweep():
-    assert command_lines.report_folder(['fewshot', '--workdir=w']) == ''
-    assert command_lines.report_folder(['fewshot', '--report=a', '--workdir=w']) == 'a'
+    assert command.report_folder(['fewshot', '--workdir=w']) == ''
+    assert command.report_folder(['fewshot', '--report=a', '--workdir=w']) == 'a'
     for argv in (['fewshot', '--report='], ['fewshot', '--report', 'a']):
         with pytest.raises(errors.UserError, match='--report needs a folder'):
-            command_lines.report_folder(argv)
+            command.report_folder(argv)
     with pytest.raises(errors.UserError, match='--report=gs://x begins with gs://'):
-        command_lines.report_folder(['fewshot', '--report=gs://x'])
+        command.report_folder(['fewshot', '--report=gs://x'])
 
 
 def test_the_report_goes_to_the_screen_without_an_output(tmp_path, capsys):
@@ -606,3 +613,96 @@ def test_the_report_goes_to_the_screen_without_an_output(tmp_path, capsys):
     assert '| de | 45.00 | 52.00 ±2.83 |' in capsys.readouterr().out
     text = report.table(str(folder))
     assert 'de       | 45.00 52.00 ±2.83' in text and 'SAMPLE DATA' in text
+
+
+# ---------------------------------------------------------------------------------------------
+# Vocabularies and factors, by hand.
+
+
+def example(text, pieces, before=(2,), between=(1,)):
+    """A prepared record of one text or two, [CLS] 2 and [SEP] 1."""
+    ids = list(before)
+    for side in pieces:
+        ids += [*side, *between]
+    ids = [*ids[: len(ids) - len(between)], 1]
+    return {
+        'inputs': np.array(ids, np.int32),
+        'piece_counts': np.array([len(side) for side in pieces], np.int32),
+        'inputs_pretokenized': text,
+    }
+
+
+def test_pieces_are_without_special_ones():
+    tagged = example('Hunde bellen laut', [[7, 8, 9, 7]])
+    pair = example('Es regnet .\tEs ist nass .', [[3, 4], [3, 5]])
+    roberta = example('a\tb', [[3], [4]], between=(1, 1))
+    no_start = example('a b', [[3, 4]], before=())
+    assert tables.pieces([tagged]) == {7, 8, 9}
+    assert tables.pieces([pair]) == {3, 4, 5}
+    assert tables.pieces([roberta]) == {3, 4}
+    assert tables.pieces([no_start]) == {3, 4}
+
+
+def test_overlap_is_in_percent_of_the_source_languages_vocabulary():
+    assert tables.overlap({'a', 'b', 'x', 'y', 'z'}, {'a', 'b', 'c', 'd'}) == 50.0
+    assert tables.overlap({'x'}, {'a'}) == tables.overlap({'x'}, set()) == 0.0
+
+
+def test_vocabularies_are_of_all_buckets_and_of_the_english_training_examples(tmp_path):
+    """A word of tiny_labels is written as its pieces: 3, or 10-11."""
+
+    def write(task, split, *sentences):
+        rows = [tiny_labels.record('tagging', words, [0] * len(words)) for words in sentences]
+        rows = [row | {'bucket': str(i)} for i, row in enumerate(rows)]
+        return tiny_labels.write_task(tmp_path, 'tagging', task, split, rows)
+
+    english, german = tiny_labels.TASKS['tagging']
+    source = tables.vocabulary(write(english, 'train', [[3], [4], [10, 11]], [[3], [12]]))
+    target = tables.vocabulary(write(german, 'shots_1', [[3], [10]], [[4, 12], [20], [20]]))
+    assert (source, target) == ({3, 4, 10, 11, 12}, {3, 10, 4, 12, 20})
+    assert tables.overlap(target, source) == 80.0
+
+
+def test_correlations_are_those_of_scipy_over_what_is_known():
+    gains = {'de': 1.0, 'fr': 3.5, 'es': 2.0, 'ja': 20.0, 'af': 99.0}
+    factor = {'de': 9.0, 'fr': 4.0, 'es': 4.0, 'ja': 1.0, 'af': None, 'ur': 3.0}
+    found, number = tables.correlate(gains, factor)
+    x, y = [9.0, 4.0, 4.0, 1.0], [1.0, 3.5, 2.0, 20.0]
+    assert number == 4
+    assert found.spearman == pytest.approx(stats.spearmanr(x, y).statistic)
+    assert found.pearson == pytest.approx(stats.pearsonr(x, y).statistic)
+    # By hand, of ranks with a tie: 4, 2.5, 2.5, 1 and 1, 3, 2, 4.
+    assert found.spearman == pytest.approx(-4.5 / (4.5 * 5) ** 0.5)
+
+
+@pytest.mark.parametrize(
+    ('gains', 'factor', 'words'),
+    [
+        ({'de': 1.0, 'fr': 2.0}, {'de': 1.0, 'fr': 2.0}, r'there are 2 \(de, fr\)'),
+        ({'de': 1.0}, {}, 'there are none'),
+        ({'a': 1.0, 'b': 2.0, 'c': 3.0}, {'a': 4, 'b': 4, 'c': 4}, 'the same factor'),
+        ({'a': 1.0, 'b': 1.0, 'c': 1.0}, {'a': 4, 'b': 5, 'c': 6}, 'the same gain'),
+    ],
+)
+def test_what_has_no_correlation_is_refused_in_a_line(gains, factor, words):
+    with pytest.raises(errors.UserError, match=words):
+        tables.correlate(gains, factor)
+
+
+def test_the_papers_own_numbers_give_its_correlations_with_overlap():
+    """Table 3 from tables 12 and 14: of parts of speech with K=1, up to what is rounded."""
+
+    def read(name, value):
+        return {
+            (row['language'], row['shots']): float(row[value])
+            for row in printed_rows(f'fewshot_{name}')
+            if row['task'] == 'udpos' and row.get('start', 'source') == 'source'
+        }
+
+    scores, overlap = read('scores', 'mean'), read('overlap', 'overlap')
+    langs = {lang for lang, _ in scores} - {'en'}
+    gains = {lang: scores[lang, '1'] - scores[lang, '0'] for lang in langs}
+    found, number = tables.correlate(gains, {lang: overlap.get((lang, '1')) for lang in langs})
+    assert number == 27  # Table 14 has no row for the overlap of bg.
+    assert found.spearman == pytest.approx(-0.63, abs=0.005)
+    assert found.pearson == pytest.approx(-0.50, abs=0.02)

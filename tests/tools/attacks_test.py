@@ -10,7 +10,7 @@ import pytest
 from xlbench import translate
 from xlbench.__main__ import PROGRAMS
 from xlbench.data import __main__ as data
-from xlbench.fewshot import command_lines
+from xlbench.fewshot import command
 
 pytestmark = pytest.mark.nightly
 
@@ -26,7 +26,7 @@ def test_every_program_is_attacked_or_writes_nothing():
     listed = subprocess.run([sys.executable, '-c', code], cwd=ATTACKS, capture_output=True)
     attacked, silent = json.loads(listed.stdout)
     # With the commands that have a module of their own, such as `data segment`.
-    lines = {'data': data.COMMAND, 'translate': translate.COMMAND, 'fewshot': command_lines.SWEEP}
+    lines = {'data': data.COMMAND, 'translate': translate.COMMAND, 'fewshot': command.COMMAND}
     ours = {f'{p} {word}' for p, line in lines.items()
             for word, module in line.commands.items() if isinstance(module, str)}  # fmt: skip
     words = (f'{program} {argv.split()[0]}' for program, argv in attacked)

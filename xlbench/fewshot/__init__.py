@@ -10,11 +10,10 @@ xlbench.fewshot attention WORKDIR` makes table 5.
   lanes          what adaptations by one method read and train, and their programs on the devices
   adaptation     adapts one model to one language in one way, as many lanes as fit at a time
   results        the rows of a sweep's results, their journal, and files of predicted labels
-  workdir        a sweep's config.json
+  command        its flags, and the config.json of its workdir
   runner         the source-trained model, adapted for group after group
   sweep          a whole sweep, and the data that it reads
   analysis       what comes of sweeps: tables, figures, attention
-  command_lines  the command lines, read without jax
   attention      changes of attention by adapting, and the program that makes table 5
   report         the program that makes tables and figures
 """

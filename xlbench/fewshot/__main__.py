@@ -16,13 +16,13 @@ import sys
 from collections.abc import Sequence
 
 from xlbench import commands
-from xlbench.fewshot import command_lines
+from xlbench.fewshot import command
 from xlbench.system import errors
 
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
-    commands.check_first(command_lines.check, sys.argv)
-    if sys.argv[1:2] and sys.argv[1] in command_lines.SWEEP.commands:
-        sys.exit(errors.run_main(command_lines.SWEEP.main, sys.argv))
+    if sys.argv[1:2] and sys.argv[1] in command.COMMAND.commands:
+        sys.exit(errors.run_main(command.COMMAND.main, sys.argv))
+    commands.check_first(command.read, sys.argv)
 
 from xlbench import dry_run
 from xlbench.fewshot import report, sweep
@@ -33,7 +33,7 @@ from xlbench.system import machine
 
 def main(argv: Sequence[str]) -> None:
     """Runs a command line, the program's name first."""
-    config, workdir, only_say = command_lines.sweep(argv)
+    config, workdir, only_say = command.read(argv)
     machine.share_one_heap()  # Before jax has threads.
     joined = cluster.join()
     if only_say:
@@ -42,7 +42,7 @@ def main(argv: Sequence[str]) -> None:
         return
     cluster.keep_programs()
     sweep.sweep(config, workdir, joined)
-    if folder := command_lines.report_folder(argv):
+    if folder := command.report_folder(argv):
         print('\n'.join(report.write([Sweep.read(workdir)], folder)))
 
 

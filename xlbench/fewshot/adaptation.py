@@ -49,7 +49,6 @@ class Adapted(NamedTuple):
     """An adaptation that has ended.
 
     Attributes:
-      row: with its result.
       predicted: [W] int32, labels of the test set in the order of its `gold`; -1 between sentences.
       params: of the best epoch, over the whole vocabulary, where they were asked for.
     """
@@ -60,12 +59,7 @@ class Adapted(NamedTuple):
 
 
 class Adapter:
-    """Adapts one model to a number of shots of one language in one way.
-
-    Args:
-      lanes: of the model, the language and the way.
-      shots: of the corpus.
-    """
+    """Adapts the model of some lanes to a number of shots of their corpus."""
 
     def __init__(self, lanes: Lanes, shots: int):
         self._lanes, self._shots, self._mesh = lanes, shots, lanes.frozen.mesh
@@ -89,9 +83,9 @@ class Adapter:
             machine.return_freed_memory()  # The next group's arrays have other sizes.
 
     def compile(self, at_once: int) -> None:
-        """Compiles what `run` calls with that many slots; jax finds it when it is called.
+        """Compiles what `run` calls with that many slots; a thread may do so beside another `run`.
 
-        It may be called in a thread beside another `run`, if `may_compile_beside` says so.
+        Memory must suffice for both, see `may_compile_beside`.
         """
         lanes, data, new = self._lanes, self._data, assigned([None] * at_once)
         state, some = lanes.state_like(data, at_once), np.zeros(at_once, bool)
@@ -104,11 +98,9 @@ class Adapter:
     def lanes_at_once(self, most: int) -> int:
         """Returns how many lanes to train side by side: as many as a device's memory holds.
 
-        That is what the compiler says one lane takes, and another one. A CPU is fastest with as
-        many as its cache holds, so that their state is not fetched anew at every step.
-
-        Args:
-          most: the largest number, or the next multiple of the mesh's axis 'data'.
+        The compiler says what one lane takes, and another one. A CPU is fastest with as many as its
+        cache holds, so that their state is not fetched anew at every step. The result is a multiple
+        of the mesh's axis 'data', and at most the first one from `most` on.
         """
         ways = self._mesh.shape['data']
         limit = partitioning.memory_limit(self._mesh)
@@ -142,9 +134,9 @@ class Adapter:
         return streams > 1 and self._streams_that_fit(at_once) > streams
 
     def keep_freed(self, at_once: int, streams: int) -> bool:
-        """Lets the process keep what an epoch frees for the next one, on a CPU; whether it does.
+        """Lets a process on a CPU keep the memory that an epoch frees; returns whether it does.
 
-        It then needs no new pages for it, which take a tenth of the time of an adaptation.
+        The next epoch then needs no new pages, which take a tenth of the time of an adaptation.
         """
         if not machine.one_heap:
             return False
@@ -209,11 +201,9 @@ class Adapter:
             yield self._adapted(*one)
 
     def _epochs(self, done: np.ndarray, running: np.ndarray) -> np.int32:
-        """Returns how many epochs pass at least before a lane may end.
+        """Returns how many epochs pass at least before one of the `running` [slots] may end.
 
-        Args:
-          done: [slots, 2], epochs done and the best of them.
-          running: [slots], where there is a lane.
+        `done` is [slots, 2], the epochs done and the best of them.
         """
         adapt = self._lanes.adapt
         last = np.full(len(done), adapt.epochs)
@@ -249,13 +239,10 @@ class Adapter:
 
 
 def merged(iterators: Sequence[Iterator[Item]]) -> Iterator[Item]:
-    """Yields the items of all iterators as they come, each of them read in a thread.
+    """Yields the items of all iterators as they come, each read in a thread if there are several.
 
     An error in one of them ends all, and is raised here. When this is closed, each of them is read
     up to its next item and no further.
-
-    Args:
-      iterators: a single one is read in the caller's thread.
     """
     if len(iterators) == 1:
         yield from iterators[0]

@@ -21,39 +21,34 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from xlbench.system import command_line
-
-if __name__ == '__main__':  # Before the imports below, which take seconds.
-    command_line.former('fewshot.attention', sys.argv[1:])
-
-import jax
 import numpy as np
-from flax import traverse_util
 
-from xlbench import config as config_lib, runs
+from xlbench import config as config_lib
 from xlbench.benchmarks import topics
 from xlbench.data import features, tokenizers
-from xlbench.fewshot import command_lines
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.results import Group, Row
-from xlbench.models import bert
 from xlbench.reporting import render
 from xlbench.reporting.tables import Cell, Column, Row as TableRow, Table
-from xlbench.system import errors, files, locks
+from xlbench.system import command_line, errors, files, locks
+from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
-from xlbench.training import checkpoints
-from xlbench.training.objectives.classification import about_tokens
-from xlbench.training.objectives.contract import Params
 
 BATCH_SIZE = 32
+FLAGS = (
+    flag('workdir', 'of a finished sweep', type=pathlib.Path, metavar='WORKDIR'),
+    flag('--lang', 'code of the language, such as de', required=True),
+    flag('--shots', 'K', 1),
+    flag('--bucket', 'number of the bucket', 0),
+    flag('--from', 'only examples with this true label', dest='right', metavar='LABEL'),
+    flag('--to', 'only examples with this wrong prediction', dest='wrong', metavar='LABEL'),
+)
 
 
 class Change(NamedTuple):
     """The change of attention to one token, a row of the CSV file.
 
     Attributes:
-      token: its text.
-      id: of the vocabulary.
       change: percent points of an example's attention, summed over the token's places, the mean
         over all examples.
       places: how often it is there, in all examples.
@@ -72,11 +67,8 @@ def changes(
 ) -> list[Change]:
     """Returns the change of every token that occurs, the largest increase first.
 
-    Args:
-      tokens: [examples, length] ids, -1 on padding.
-      before: [examples, length], the share of attention of each place, 0 to 1.
-      after: [examples, length], likewise.
-      names: of ids.
+    All arrays are [examples, length]: ids, with -1 on padding, and the share of attention of each
+    place before and after, 0 to 1.
     """
     rows, columns = np.nonzero(tokens >= 0)
     ids, number = np.unique(tokens[rows, columns], return_inverse=True)
@@ -122,17 +114,21 @@ def names_of(ids: Sequence[int], tokenizer: tokenizers.Tokenizer) -> dict[int, s
 def compare(
     sweep: Sweep, language: str, numbers: Sequence[int], adapted: pathlib.Path
 ) -> list[Change]:
-    """Returns the changes from the source model to an adapted one, over some test examples.
+    """Returns the changes from the source model of a sweep to an adapted one.
 
-    Args:
-      sweep: both are from.
-      language: ISO code.
-      numbers: of the test examples.
-      adapted: workdir of the adapted model.
+    They are over the test examples with these numbers; `adapted` is the workdir of the model.
 
     Raises:
       UserError: the prepared test set is not the one that the sweep predicted.
     """
+    import jax  # For seconds, which --help and a slip need not wait.
+    from flax import traverse_util
+
+    from xlbench import runs
+    from xlbench.models import bert
+    from xlbench.training import checkpoints
+    from xlbench.training.objectives.classification import about_tokens
+
     test = sweep.open_prepared(topics.task_name(sweep.task, language), 'test')
     gold = sweep.gold(sweep.task, language)
     predicted = sweep.test_numbers(len(test))
@@ -153,8 +149,7 @@ def compare(
     ]
 
     @jax.jit
-    def look(params: Params, batch: Mapping[str, jax.Array]) -> jax.Array:
-        """[rows, length]: the first token's attention, the mean over heads."""
+    def look(params, batch):  # [rows, length]: the first token's attention, the mean over heads.
         inputs = batch['encoder_input_tokens'], batch['encoder_segment_ids']
         about = about_tokens(encoder, batch)
         weights = encoder.apply({'params': params}, *inputs, **about, method='first_attention')
@@ -182,13 +177,7 @@ def of_bucket(
 ) -> tuple[Mapping[tuple[str, str], int], list[Change]]:
     """Compares the model of a bucket with the source model, over the test examples that it spoilt.
 
-    Args:
-      sweep: with the parameters of this bucket.
-      language: ISO code.
-      shots: K.
-      bucket: its number.
-      right: the true label of all examples; None: any.
-      wrong: their label by the adapted model; None: any.
+    `right` is the true label of all examples, and `wrong` the adapted model's; None is any.
 
     Returns:
       (True label, wrong prediction) -> number of examples, and the changes, the largest increase
@@ -227,12 +216,7 @@ def of_paper(sweep: Sweep) -> Table:
 
 
 def table(made: Sequence[Change], top: int = 10) -> Table:
-    """Returns the `top` tokens that gain most attention, and those that lose most.
-
-    Args:
-      made: the largest increase first.
-      top: how many of each sign.
-    """
+    """Returns the `top` tokens that gain most attention, and as many of those that lose most."""
     gains = [one for one in made[:top] if one.change > 0]
     losses = [one for one in made[::-1][:top] if one.change < 0]
     return Table(
@@ -257,9 +241,11 @@ def table(made: Sequence[Change], top: int = 10) -> Table:
 
 def main(argv: Sequence[str]) -> None:
     """Runs a command line, the program's name first."""
-    flags = command_lines.attention(argv)
+    flags = CommandLine('fewshot attention', __doc__, FLAGS).parse(argv[1:])
     sweep = Sweep.read(flags.workdir)
     task, language = sweep.task, flags.lang
+    if topics.is_tagging(task):
+        raise UserError(f'{flags.workdir} has the task {task}, which labels words instead of [CLS]')
     languages = list(dict.fromkeys(row.language for row in sweep.rows))
     if language not in languages:
         raise errors.unknown(f'language of {flags.workdir}', language, languages)
@@ -281,3 +267,7 @@ def main(argv: Sequence[str]) -> None:
     )
     print(render.screen(table(made)))
     print(f'all tokens: {output}')
+
+
+if __name__ == '__main__':
+    command_line.former('fewshot.attention', sys.argv[1:])

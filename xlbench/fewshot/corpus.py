@@ -73,12 +73,7 @@ def needed(
 ) -> list[tuple[str, str]]:
     """Lists the pairs of task and split that a `Corpus` is made of.
 
-    Args:
-      task: of the benchmark, or a user's own; see topics.py.
-      lang: ISO code.
-      shots: numbers of shots.
-      dev: one of DEV_SETS.
-      root: the data root. Published buckets that are missing there make no dev examples.
+    Published buckets that are missing in the data root make no dev examples.
     """
     # The dev set of a number of shots must not depend on which others are asked for.
     numbers = shots
@@ -93,20 +88,16 @@ def needed(
 
 
 class Corpus:
-    """Buckets, dev sets and test set of one task in one language.
+    """Buckets, dev sets and test set of one task in one language, from the splits of `needed`.
 
-    Args:
-      splits: those that `needed` names.
-      adapt: what is taken of them. `dev` is 'validation', the split of that name, without the
-        shots of this K (of all buckets) where shots are dev examples (xnli, pawsx);
-        'other_shots', the examples of buckets of other K that are in no bucket of this K, each
-        once, for languages without a dev file; or 'none'.
-      view: the objective's, of labels; see `features.VIEWS`.
-      labels: of the model, if it has further ones behind those of the task.
+    The dev set of a number of shots K is that of `adapt.dev`: 'validation', the split of that name,
+    without the shots of this K (of all buckets) where shots are dev examples (xnli, pawsx);
+    'other_shots', the examples of buckets of other K that are in no bucket of this K, each once,
+    for languages without a dev file; or 'none'.
 
     Attributes:
       name: the SeqIO task.
-      labels: the labels' texts, by id.
+      labels: the labels' texts, by id; a model may have further ones behind those of the task.
       token_ids: [U] int32, the vocabulary's id of each compact id.
     """
 
@@ -148,13 +139,11 @@ class Corpus:
         return contract.about_targets(f'{self.name}/test', len(records), labels)
 
     def ids_of(self, shots: int) -> tuple[np.ndarray, int]:
-        """Returns the compact ids that adaptations to a number of shots read.
+        """Returns the compact ids that adaptations to a number of shots read: [N] int32.
 
-        Returns:
-          ids: [N] int32, padding first, then those of its buckets, then those of dev and test
-            sets alone.
-          trained: Number of them, from the first on, that is enough for its buckets; a
-            multiple of 64 unless there are fewer, so that the same programs fit many languages.
+        Padding is first, then those of its buckets, then those of dev and test sets alone. The
+        second value is how many, from the first on, suffice for its buckets: a multiple of 64
+        unless there are fewer, so that the same programs fit many languages.
         """
         if shots not in self._ids_of:
             others = self._adapt.dev == 'other_shots'
@@ -376,11 +365,9 @@ class _Records:
 
 
 def plan_rows(lengths: np.ndarray, width: int) -> list[list[int]]:
-    """Returns the examples of each row, as few rows as hold them; those of length 0 are in none.
+    """Returns the examples of each row of a width, as few rows as hold them.
 
-    Args:
-      lengths: [examples], tokens, `width` at most.
-      width: of a row.
+    `lengths` [examples] are in tokens, `width` at most; examples of length 0 are in no row.
     """
     [real] = np.nonzero(lengths)
     sizes = np.stack([lengths[real], np.ones_like(real)], axis=-1)
@@ -391,17 +378,11 @@ def plan_rows(lengths: np.ndarray, width: int) -> list[list[int]]:
 def side_by_side(
     arrays: Mapping[str, np.ndarray], rows: Sequence[Sequence[int]], num_rows: int
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Returns examples in rows that they share.
+    """Returns the features of tagging, [examples, width], in `num_rows` rows that examples share.
 
-    Args:
-      arrays: features of tagging, [examples, width], an example in each row.
-      rows: the examples of each row, see `plan_rows`.
-      num_rows: rows to make; those behind `rows` are empty.
-
-    Returns:
-      The same features [num_rows, width], where `encoder_segment_ids` number the examples of a
-      row from 1, and 'encoder_positions' count the tokens of each from 0; and [examples], where
-      each begins in the rows one after another.
+    They are [num_rows, width], those of each row as `plan_rows` has it, where 'encoder_segment_ids'
+    number the examples of a row from 1, and 'encoder_positions' count the tokens of each from 0.
+    The second value is [examples], where each begins in the rows one after another.
     """
     lengths = np.count_nonzero(arrays['encoder_segment_ids'], axis=-1)
     width = arrays['encoder_segment_ids'].shape[-1]
@@ -423,13 +404,10 @@ def side_by_side(
 
 
 def pack_rows(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Returns examples of a bucket side by side in rows of the same width, as few as hold them.
+    """Puts the examples of each bucket side by side, in as few rows of the same width as hold them.
 
-    Args:
-      arrays: features of tagging, [buckets, examples, width].
-
-    Returns:
-      The same features, [buckets, rows, width], as `side_by_side` makes them.
+    The features of tagging are [buckets, examples, width] before, and [buckets, rows, width] after;
+    see `side_by_side`.
     """
     lengths = np.count_nonzero(arrays['encoder_segment_ids'], axis=-1)  # [buckets, examples]
     width = arrays['encoder_segment_ids'].shape[-1]

@@ -31,12 +31,7 @@ CPU_TOKENS_AT_ONCE = 1024
 
 @dataclasses.dataclass(frozen=True)
 class Head:
-    """A head behind an encoder, called as objectives call models: states are its tokens.
-
-    Attributes:
-      model: of models.heads.
-      method: the name of the model's method that is called.
-    """
+    """A head of models.heads behind an encoder: objectives call it with states as its tokens."""
 
     model: nn.Module
     method: str
@@ -54,20 +49,12 @@ class Head:
 
 
 class FrozenEncoder:
-    """A model that does not change, and what its encoder makes of a corpus, computed once.
-
-    Args:
-      model: SequenceClassifier or TokenClassifier.
-      objective: Classification or Tagging.
-      params: over the whole vocabulary.
-      corpus: a language.
-      mesh: rows are cut over its axis 'data'.
+    """A classifier or tagger that does not change; its encoder reads each text of a corpus once.
 
     Attributes:
       model: over the ids of the corpus.
-      params: likewise, on every device.
+      params: likewise, on every device; rows of batches are cut over the mesh's axis 'data'.
       whole: the parameters over the whole vocabulary.
-      objective, corpus, mesh: the same.
     """
 
     def __init__(
@@ -106,15 +93,10 @@ class FrozenEncoder:
         return np.where(examples.take >= 0, np.concatenate(flat)[examples.take], -1)
 
     def shots(self, shots: int, hidden: bool = True) -> dict[str, np.ndarray]:
-        """Returns the features of all buckets with states in place of tokens.
+        """Returns the features of all buckets with `hidden` states, or pooled ones, for tokens.
 
-        Args:
-          shots: of the corpus.
-          hidden: hidden states, or else what the pooler makes of them.
-
-        Returns:
-          As Corpus.bucket_arrays, with encoder_input_tokens [buckets, rows, emb_dim]; or, for
-          tagging, [buckets, rows, words, emb_dim], only of labelled pieces, likewise the labels.
+        They are those of Corpus.bucket_arrays, with encoder_input_tokens [buckets, rows, emb_dim];
+        or, for tagging, [buckets, rows, words, emb_dim], of labelled pieces alone, as the labels.
         """
         if shots not in self._shots:
             self._shots[shots] = self._of_shots(shots)

@@ -61,8 +61,7 @@ class LaneData:
     """The data that lanes of a number of shots read, whole on every device.
 
     Attributes:
-      dev: the development set, if there is one.
-      params: that lanes start from; of the embeddings only the rows that they train.
+      params: the start of each lane; of the embeddings only the rows that lanes train.
       shared: by path, the parameters that lanes read besides; of embeddings the other rows.
       shots: the buckets as Corpus.bucket_arrays has them.
     """
@@ -88,14 +87,10 @@ def assigned(slots: Sequence[Row | None]) -> dict[str, np.ndarray]:
 class Lanes:
     """The lanes of one method; a program is compiled ahead, or when it is first called.
 
-    Args:
-      frozen: the model to start from, as it is, and the language; other methods may share it.
-      adapt: how it is adapted; the languages, shots, buckets and rates in it do not count.
-      method: a name in METHODS, what of it is adapted.
+    They start from a model as it is, `frozen`, which other methods may share. Of `adapt`, the
+    languages, shots, buckets and rates do not count.
 
     Attributes:
-      frozen, adapt: the same.
-      method: of that name.
       rereads: an encoder whose kernels are frozen reads the shots at every step.
       begin: (data, assigned) -> lanes before their first epoch.
       refill: (state, data, assigned, new [slots]) -> `state`, with lanes begun where `new`.

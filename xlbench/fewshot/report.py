@@ -16,13 +16,14 @@ Tables 3 and 14 and some figures need the prepared data of the sweeps.
 
 import pathlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from xlbench.benchmarks import FEWSHOT
 from xlbench.fewshot.analysis import systems as systems_lib, tables
 from xlbench.fewshot.analysis.figure_data import Drawn
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.analysis.systems import System
+from xlbench.fewshot.results import ZERO_SHOT, Group
 from xlbench.reporting import notes, render
 from xlbench.reporting.tables import Table
 from xlbench.system import command_line, errors, files, locks
@@ -30,6 +31,11 @@ from xlbench.system.command_line import CommandLine, flag
 
 _OURS = 'xlbench report: made by python -m xlbench.fewshot'
 _MARK = f'{_OURS} report, may be overwritten'
+_CSV_FIELDS = (
+    'system', 'data', 'task', 'language', 'shots', 'method', 'start', 'learning_rate', 'seed',
+    'metric', 'buckets', 'empty', 'mean', 'standard_deviation', 'population_standard_deviation',
+    'min', 'max', 'paper_mean', 'paper_standard_deviation',
+)  # fmt: skip
 FLAGS = (
     flag('workdir', 'folder of a sweep', nargs='+'),
     flag('--output', 'folder to write the report into'),
@@ -38,11 +44,7 @@ FLAGS = (
 
 
 def table(workdir: str, max_width: int = 120) -> str:
-    """Returns the tables of one sweep that need nothing but its results, for its end.
-
-    Args:
-      workdir: the sweep's folder.
-      max_width: of the screen, in characters.
+    """Returns the tables of one sweep that need nothing but its results, `max_width` columns wide.
     """
     blocks = []
     for system in systems_lib.systems([Sweep.read(workdir)]):
@@ -62,12 +64,9 @@ def markdown(made: Sequence[tuple[System, Sequence[Table]]], figures: str = '') 
 
 
 def write(sweeps: Sequence[Sweep], output: str, searched: Sequence[str] = ()) -> list[str]:
-    """Writes the whole report; gives the lines that say what was written, and what was not.
+    """Writes the whole report into a folder; returns lines on what was written, and what was not.
 
-    Args:
-      sweeps: what it is about.
-      output: the folder.
-      searched: workdirs of further source training, for table 7.
+    `searched` are workdirs of further source training, for table 7.
 
     Raises:
       UserError: the folder is somebody's.
@@ -91,19 +90,43 @@ def write(sweeps: Sequence[Sweep], output: str, searched: Sequence[str] = ()) ->
             files.remove_leftovers(folder)
             # First, so that a folder with anything of ours in it is known as ours.
             files.write(folder / 'report.md', markdown(made))
-            drawn = figures.draw_all(sweeps, folder)
+            drawn = figures.draw_all(systems, folder)
             lines += [f'no "{one.caption}": {one.note}' for one in drawn if not one.file]
             every = (render.latex(one) for _, tables_of in made for one in tables_of)
             contents = {
                 'report.md': markdown(made, '\n\n'.join(['## Figures', *map(_figure, drawn)])),
                 'report.tex': render.latex_document(every, _MARK),
-                'report.csv': tables.comma_separated(systems),
+                'report.csv': comma_separated(systems),
             }
             for name, text in contents.items():
                 files.write(folder / name, text)
     except OSError as error:
         raise errors.UserError(f'cannot write into {output}: {error.strerror}') from None
     return [*lines, *(f'wrote {folder / name}' for name in contents)]
+
+
+def comma_separated(systems: Iterable[System]) -> str:
+    """Writes every group of every system as one line: tidy, for other tools."""
+    rows = []
+    for system in systems:
+        for group, stats in sorted(system.groups.items()):
+            printed = system.paper(group) or ('', '')
+            numbers = (stats.mean, '', '', '', '') if stats.rows else ('',) * 5
+            if group.shots and stats.rows:
+                spread = (stats.deviation, stats.population)
+                numbers = (stats.mean, *spread, min(stats.scores), max(stats.scores))
+            counts = (len(stats.scores), len(stats.empty)) if group.shots else ('', '')
+            rows.append((
+                system.label, system.data, system.task, *group, stats.learning_rate, stats.seed,
+                system.metric, *counts, *numbers, *printed,
+            ))  # fmt: skip
+        group = Group(system.source_language, 0, ZERO_SHOT)
+        if group not in system.groups and not isinstance(system.source_score, str):
+            rows.append((
+                system.label, system.data, system.task, *group, None, None, system.metric, '', '',
+                system.source_score[0], '', '', '', '', *(system.paper(group) or ('', '')),
+            ))  # fmt: skip
+    return render.comma_separated(_CSV_FIELDS, rows)
 
 
 def main(argv: Sequence[str]) -> int:

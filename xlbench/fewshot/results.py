@@ -12,9 +12,6 @@
 W is as in corpus.EvalSet; a label is its number, and 255 stands for the separators between
 sentences and for what is not there yet. Predictions are on disk before the line that speaks of
 them, so that whatever results.jsonl names is whole, also after the process was killed.
-
-In workdirs of earlier versions a group has a single file [lanes, W] in place of its folder, and
-lines of results.jsonl have a 'lane', their place in it; these are read, too.
 """
 
 import dataclasses
@@ -61,19 +58,15 @@ class Row:
 
     Attributes:
       task: of the benchmark: 'udpos'.
-      language: ISO code.
       shots: K; 0 for zero-shot rows, which have no bucket, learning rate and seed.
-      bucket: number of the bucket.
-      method: one of settings.METHODS, or ZERO_SHOT.
+      method: one of settings.METHODS, ZERO_SHOT, or PROMPT.
       start: 'source', or 'none' for a model without source training.
-      learning_rate: of Adam.
       seed: of dropout, of the order of examples and of fresh heads.
       score: on the test set, 0 to 100.
       metric: the name of that score.
       dev_score: the best on the dev set, 0 to 100; None without one.
       best_epoch: the epoch whose parameters were scored, counted from 1.
-      epochs: how many were run.
-      examples: of the bucket.
+      examples: how many the bucket has.
       status: 'done', or 'empty' for a bucket without an example, which has no score; 'planned'
         before.
       curve: score on the dev set after each epoch.
@@ -108,8 +101,9 @@ class Row:
         return Group(self.language, self.shots, self.method, self.start)
 
     def predictions(self, workdir: pathlib.Path) -> pathlib.Path:
-        """Returns the file of its predictions."""
-        path = self.earlier_predictions(workdir)
+        """Returns the file of its predictions, in which those of shots have a row a bucket."""
+        shots = (self.shots,) if self.shots else ()
+        path = path_of(workdir, self.task, self.language, *shots, self.method, self.start)
         if self.bucket is None:
             return path
         return path.with_suffix('') / f'{self.learning_rate}-{self.seed}.npy'
@@ -119,18 +113,9 @@ class Row:
         lane = f'{self.learning_rate}-{self.bucket}-{self.seed}'
         return workdir / 'adapted' / f'{self.task}-{self.group.name}' / lane
 
-    def earlier_predictions(self, workdir: pathlib.Path) -> pathlib.Path:
-        """Returns the file of its group's predictions in workdirs of earlier versions."""
-        shots = () if self.shots == 0 else (self.shots,)
-        parts = (self.task, self.language, *shots, self.method, self.start)
-        return path_of(workdir, *parts)
-
 
 class Journal:
-    """The file results.jsonl, continued: what is there, and what is added.
-
-    Args:
-      workdir: of the sweep. The next `add` overwrites a line that was cut short.
+    """The file results.jsonl of a workdir, continued; `add` overwrites a line that was cut short.
 
     Attributes:
       rows: all rows, in the order of the file.
@@ -140,8 +125,7 @@ class Journal:
     def __init__(self, workdir: str | pathlib.Path):
         self._workdir = pathlib.Path(workdir)
         self._path = self._workdir / 'results.jsonl'
-        lines, self._size, self.dropped = read_rows(self._path)
-        self.rows = [row for row, _ in lines]
+        self.rows, self._size, self.dropped = read_rows(self._path)
         self._keys = {row.key for row in self.rows}
 
     def has(self, key: Key) -> bool:
@@ -163,7 +147,11 @@ class Journal:
         if self.has(row.key):
             raise ValueError(f'results.jsonl already has {row.key}')
         if predicted is not None:
-            self._write_predictions(row, predicted, num_buckets)
+            path, labels = row.predictions(self._workdir), _as_bytes(predicted)
+            if row.bucket is None:
+                _save_labels(path, labels)
+            else:
+                _save_row(path, row.bucket, num_buckets, labels)
         data = (json.dumps(dataclasses.asdict(row), allow_nan=False) + '\n').encode()
         with files.naming(self._path), self._path.open('ab') as file:
             file.truncate(self._size)
@@ -181,17 +169,10 @@ class Journal:
         labels: Sequence[str],
         num_examples: int,
     ) -> None:
-        """Writes the right labels of a test set, or compares them with those that are there.
-
-        Args:
-          task: of the benchmark.
-          language: ISO code.
-          gold: [W] numbers of labels, -1 at separators.
-          labels: name of each number.
-          num_examples: of the test set.
+        """Writes the right labels of a test set, [W] numbers of `labels` and -1 at separators.
 
         Raises:
-          UserError: there are others.
+          UserError: other ones are there.
         """
         path = path_of(self._workdir, task, language, 'gold')
         test_set = TestSet(list(labels), num_examples)
@@ -209,13 +190,6 @@ class Journal:
         note = json.dumps(msgspec.structs.asdict(test_set), ensure_ascii=False, indent=1)
         files.write(path_of(self._workdir, task, language, suffix='.json'), note + '\n')
 
-    def _write_predictions(self, row: Row, predicted: np.ndarray, num_buckets: int) -> None:
-        path, labels = row.predictions(self._workdir), _as_bytes(predicted)
-        if row.bucket is None:
-            _save_labels(path, labels)
-        else:
-            _save_row(path, row.bucket, num_buckets, labels)
-
 
 def bucket_numbers(asked: int | Sequence[int]) -> range:
     """Lists the buckets that config.adapt.buckets asks for; none if it is not valid.
@@ -229,12 +203,7 @@ def bucket_numbers(asked: int | Sequence[int]) -> range:
 
 
 def drawn(size: int, most: int) -> Sequence[int]:
-    """Draws `most` examples of a set, always the same: their numbers, rising.
-
-    Args:
-      size: examples of the set.
-      most: examples to draw; 0, or a number above the size, takes all.
-    """
+    """Draws `most` of `size` examples, always the same; all for 0. Their numbers rise."""
     if not 0 < most < size:
         return range(size)
     # Of all parts of a file, whose order often means something.
@@ -248,12 +217,10 @@ def write_csv(rows: Iterable[Row], path: str | pathlib.Path) -> None:
     files.write(path, render.comma_separated(columns, values))
 
 
-def read_rows(path: pathlib.Path) -> tuple[list[tuple[Row, int | None]], int, str]:
-    """Reads results.jsonl.
+def read_rows(path: pathlib.Path) -> tuple[list[Row], int, str]:
+    """Reads the rows of results.jsonl, and the bytes that they take.
 
-    Returns:
-      The rows, each with its place among the predictions of its group, which earlier versions
-      noted; the bytes that they take; and a sentence if the last line was cut short, else ''.
+    The third value is a sentence if the last line was cut short, else ''.
     """
     data = path.read_bytes() if path.is_file() else b''
     size = data.rfind(b'\n') + 1
@@ -261,10 +228,9 @@ def read_rows(path: pathlib.Path) -> tuple[list[tuple[Row, int | None]], int, st
     lines: dict[Key, int] = {}
     for number, line in enumerate(data[:size].split(b'\n')[:-1], 1):
         try:
-            row, lane = _parse(line)
+            rows.append(row := _parse(line))
             if lines.setdefault(row.key, number) != number:
                 raise errors.UserError(f'it repeats line {lines[row.key]}')
-            rows.append((row, lane))
         except errors.UserError as error:
             raise errors.UserError(
                 f'{path}:{number} is not a result ({error}); delete that line, and the sweep makes '
@@ -274,13 +240,7 @@ def read_rows(path: pathlib.Path) -> tuple[list[tuple[Row, int | None]], int, st
     return rows, size, dropped if size < len(data) else ''
 
 
-class _Lane(msgspec.Struct):
-    """The number that earlier versions wrote besides."""
-
-    lane: Count | None = None
-
-
-def _parse(line: bytes) -> tuple[Row, int | None]:
+def _parse(line: bytes) -> Row:
     """Parses a line of results.jsonl; UserError if it is none."""
     row = files.parse_json(line, Row, 'the line')
     if row.status not in STATUSES:
@@ -291,7 +251,7 @@ def _parse(line: bytes) -> tuple[Row, int | None]:
         if getattr(row, name) is None:
             raise errors.UserError(f'a row with shots has no {name}')
     joined(row.task, row.language, row.method, row.start)
-    return row, files.parse_json(line, _Lane, 'the line').lane
+    return row
 
 
 # ---------------------------------------------------------------------------------------------
@@ -299,12 +259,7 @@ def _parse(line: bytes) -> tuple[Row, int | None]:
 
 
 class TestSet(msgspec.Struct):
-    """The labels and the size of a test set.
-
-    Attributes:
-      labels: the name of each label.
-      num_examples: how many there are; 0 if it is not known.
-    """
+    """The names of a test set's labels, and its size; 0 if that is not known."""
 
     labels: list[str] = []
     num_examples: int = 0

@@ -36,21 +36,15 @@ from xlbench.training.objectives.contract import Params
 SAY_EVERY = 20.0
 # Lanes at once, of a group, as plan.json has it.
 _AtOnce = Annotated[int, msgspec.Meta(ge=1, le=2**16)]
-class Source:
-    """The model that is adapted.
 
-    Args:
-      workdir: where it is trained, or has been.
-      config: of its training.
-      data: what the sweep reads.
-      mesh: where its parameters go, whole on each device.
+
+class Source:
+    """The model that is adapted; its parameters go whole onto each device of the mesh.
 
     Attributes:
-      workdir, config: the same.
+      workdir, config: of its training, which may be to come.
       vocabulary: of the data, as its manifests have it.
-      labels: what it labels with, by number.
-      model: the module.
-      objective: what it is trained and adapted for.
+      labels: by number.
 
     Raises:
       UserError: it cannot be adapted.
@@ -79,19 +73,9 @@ class Source:
 
 
 class Runner:
-    """The sweep as it goes on: its journal, its plan, its progress.
+    """The sweep as it goes on: its journal, its plan, its progress, and its log.
 
-    Args:
-      config: of the sweep.
-      adapt: its block of that name.
-      workdir: of the sweep.
-      source: the model, trained.
-      mesh: the devices.
-      journal: of the workdir.
-      check: called after every result; raises Interrupted if the process was told to end.
-
-    Attributes:
-      log: the voice of the sweep.
+    After every result `check` is called, which raises Interrupted if the process was told to end.
     """
 
     def __init__(
@@ -119,8 +103,7 @@ class Runner:
     def run(self, corpora: dict[str, corpus_lib.Corpus]) -> None:
         """Does all that is not done yet; writes results.csv, the tables and DONE.
 
-        Args:
-          corpora: of each language that is not done; a language that is leaves it.
+        A language that is done leaves `corpora`.
         """
         if self._journal.dropped:
             self.log.line(self._journal.dropped)
@@ -205,14 +188,10 @@ class Runner:
         beside: futures.Executor,
         following: Sequence[Row] | None,
     ) -> futures.Future[tuple[Adapter, int]] | None:
-        """Adapts to rows of a group, none of an empty bucket; returns what `beside` compiles.
+        """Adapts to what is left of a group, none of an empty bucket.
 
-        Args:
-          rows: what is left of the group.
-          lanes: of its method.
-          compiled: its `_adapter`, if `beside` made it while the group before was run.
-          beside: compiles the programs of the next group while this one's run.
-          following: the rows of the next group of the same method.
+        While its programs run, `beside` compiles those of the next group of the same method,
+        `following`. It returns that `_adapter`, which becomes `compiled` of the next call.
         """
         group = rows[0].group
         adapter, at_once = compiled.result() if compiled else self._adapter(lanes, group)

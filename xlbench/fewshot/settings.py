@@ -170,11 +170,8 @@ class Adapt(Block):
 def score(view: str, labels: Sequence[str], gold: np.ndarray, predicted: np.ndarray) -> float:
     """Scores tags by chunk F1 and labels by accuracy, 0 to 100, as xlbench.metrics does.
 
-    Args:
-      view: 'tagging' or 'classification'.
-      labels: their names.
-      gold: [W] numbers of labels, -1 between sentences.
-      predicted: [W], likewise.
+    `view` is one of features.VIEWS; `gold` and `predicted` are [W] numbers of labels, -1 between
+    sentences.
     """
     if features.VIEWS[view].labels == 'text':
         return 100.0 * int((gold == predicted).sum()) / len(gold)
@@ -187,11 +184,7 @@ def planned(
 ) -> list[Row]:
     """Lists every row that there will be, without its result, group after group.
 
-    Args:
-      task: of the benchmark.
-      adapt: the block of the config.
-      languages: of these; all by default.
-      starts: likewise.
+    They are of some languages and starts, by default of all that `adapt` names.
     """
     rows, metric = [], topics.main_score(task)
     for lang, start in itertools.product(languages or adapt.languages, starts or adapt.starts):

@@ -6,7 +6,7 @@ once as fit; see adaptation.py. Every finished lane is written down (results.py)
 sweep continues with the others, and ends with the same results. For this, plan.json keeps the
 number of lanes at once, because it decides in which order a compiled program adds numbers.
 
-A later command may ask for more in the same workdir: see workdir.py. Finished results are kept, and
+A later command may ask for more in the same workdir: see command.py. Finished results are kept, and
 the results are, byte for byte, those of a sweep that was asked for everything at once: no lane
 depends on the others, and results.csv has a fixed order. Nothing else may change, including the
 contents of the data.
@@ -27,7 +27,7 @@ from ml_collections import ConfigDict
 from xlbench import config as config_lib, dry_run, runs, tracking, train
 from xlbench.benchmarks import topics
 from xlbench.data import prepared, tokenizers
-from xlbench.fewshot import corpus as corpus_lib, report, results, workdir as workdir_lib
+from xlbench.fewshot import command, corpus as corpus_lib, report, results
 from xlbench.fewshot.runner import Runner, Source
 from xlbench.fewshot.settings import Adapt, planned
 from xlbench.parallel import partitioning
@@ -84,7 +84,7 @@ def in_advance(config: ConfigDict, workdir: str, joined: str) -> Iterator[str]:
     adapt = check_config(config)
     mesh = partitioning.make_mesh(**config.mesh)
     memory.check(config.source, mesh)
-    begun = workdir_lib.check_workdir(workdir, config)
+    begun = command.check_workdir(workdir, config)
     yield from dry_run.settings(config)
     yield dry_run.workdir_line(workdir, begun, begun and is_finished(workdir, config.task, adapt))
     yield from introduction(config, adapt, workdir, mesh, joined)
@@ -104,10 +104,8 @@ def in_advance(config: ConfigDict, workdir: str, joined: str) -> Iterator[str]:
 def sweep(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
     """Trains the source model unless there is one, and adapts it as often as config.adapt says.
 
-    Args:
-      config: see configs/fewshot.py.
-      workdir: made, or resumed if this config was begun in it.
-      joined: how the process was started, to say it.
+    The workdir is made, or resumed if this config was begun in it. `joined` says how the process
+    was started.
 
     Raises:
       UserError: before anything is written, if config, data, mesh or workdir cannot work, or if
@@ -115,7 +113,7 @@ def sweep(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
       Interrupted: the process was told to end.
     """
     adapt = check_config(config)
-    if workdir_lib.check_workdir(workdir, config) and is_finished(workdir, config.task, adapt):
+    if command.check_workdir(workdir, config) and is_finished(workdir, config.task, adapt):
         print(f'{workdir} is finished already; its tables:\n\n{report.table(workdir)}')
         return
     tracking.check(config.source.get('trackers', ()))
@@ -133,7 +131,7 @@ def sweep(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
         sessions.recorded(workdir) as session,
         Interruption() as interruption,
     ):
-        workdir_lib.check_workdir(workdir, config)  # It may have been begun since.
+        command.check_workdir(workdir, config)  # It may have been begun since.
         print(f'{config.task}: reads the data of {len(adapt.languages)} languages', flush=True)
         data = open_data(config, adapt)
         source = Source(source_workdir, trained, data, mesh)
@@ -141,7 +139,7 @@ def sweep(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
         journal = results.Journal(workdir)
         corpora = open_corpora(config, adapt, data, journal, source, interruption.check)
         surveys = [survey(adapt, *item) for item in corpora.items()]
-        workdir_lib.claim_workdir(workdir, config, facts(config, source, data, mesh))
+        command.claim_workdir(workdir, config, facts(config, source, data, mesh))
         session.begin(partitioning.describe(mesh))
         if not config.source_workdir and not (pathlib.Path(source_workdir) / 'DONE').exists():
             if adapt.source_learning_rates:

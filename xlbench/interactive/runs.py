@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ml_collections import ConfigDict
 
 from xlbench import commands, config as config_lib, evaluate, report, train
-from xlbench.fewshot import command_lines, report as sweep_report, sweep as sweep_lib
+from xlbench.fewshot import command, report as sweep_report, sweep as sweep_lib
 from xlbench.fewshot.analysis.sweeps import Sweep as SweepResults
 from xlbench.inference.answering import Prediction, Suggestion
 from xlbench.inference.generator import Model
@@ -223,7 +223,7 @@ class Sweep(_Workdir):
     def train(self, config: ConfigDict | None = None) -> None:
         """Trains and adapts as `python -m xlbench.fewshot` does; see `Run.train`."""
         config = self.config if config is None else config
-        command_lines.check_sweep(config, self.workdir)
+        command.check(config, self.workdir)
         _begin()
         sweep_lib.sweep(config, self.workdir)
 

@@ -24,7 +24,7 @@ from types import FrameType
 import msgspec
 
 from xlbench import config as config_lib
-from xlbench.fewshot import workdir as sweep_workdir
+from xlbench.fewshot import command as sweep_command
 from xlbench.reproduce.steps import CONFIGURED, Step, config_of
 from xlbench.system import command_line, files
 from xlbench.system.errors import UserError, printable
@@ -122,7 +122,7 @@ class State:
     def _has_run(self, step: Step) -> bool:
         config, folder = config_of(step.arguments), str(step.folder)
         is_sweep = step.command.program == 'fewshot'
-        check = sweep_workdir.check_workdir if is_sweep else config_lib.check_workdir
+        check = sweep_command.check_workdir if is_sweep else config_lib.check_workdir
         if not check(folder, config) or not (step.folder / 'DONE').is_file():
             return False
         if not is_sweep:

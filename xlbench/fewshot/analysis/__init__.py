@@ -3,12 +3,11 @@
 A sweep need not be finished; nothing here trains.
 
   sweeps       reads the workdir of a sweep, and that of its source training
-  groups       adaptations that differ in the bucket alone, their scores, and cells of tables
+  groups       adaptations that differ in the bucket alone, and their scores
   systems      sweeps that adapt one source-trained model: their tables, and when the paper's scores
                compare
   paper        what arXiv:2012.15682 prints
-  factors      what the gains of transfer go with: tables 3 and 14
-  tables       the paper's other tables
+  tables       the paper's tables, and what the gains of transfer go with
   figure_data  the numbers of the figures
   figures      the paper's figures
 """

@@ -47,13 +47,9 @@ def fewest_shots(system: System) -> list[Adaptations]:
 
 
 def distributions(groups: Sequence[Adaptations]) -> tuple[Adaptations, Adaptations] | None:
-    """Chooses the sweeps with most seeds on one bucket, and with most buckets.
+    """Chooses the sweep with most seeds on one bucket, and that with most buckets.
 
-    Args:
-      groups: those of one language and K.
-
-    Returns:
-      None where there are not two of both, with dev scores.
+    The groups are of one language and K. Without two of both, with dev scores, the result is None.
     """
     scored = [group for group in groups if None not in {row.dev_score for row in group.rows}]
     if not scored:
@@ -64,15 +60,10 @@ def distributions(groups: Sequence[Adaptations]) -> tuple[Adaptations, Adaptatio
 
 
 def improved(gold: np.ndarray, zero_shot: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """Compares labels: where the zero-shot model is wrong and an adapted one right.
+    """Finds where the zero-shot model is wrong and an adapted one right: [buckets, words].
 
-    Args:
-      gold: [words], SEPARATOR between sentences.
-      zero_shot: [words].
-      predicted: [buckets, words].
-
-    Returns:
-      Booleans [buckets, words].
+    `gold` and `zero_shot` are [words], with SEPARATOR between sentences, and `predicted` is
+    [buckets, words].
     """
     return (gold != SEPARATOR) & (zero_shot != gold) & (predicted == gold)
 
@@ -97,13 +88,9 @@ class Words:
     buckets: Sequence[Set[str]]
 
     def overlaps(self, most: int | None = None) -> np.ndarray:
-        """Returns Jaccard indices of the words of buckets and those that an adapted model improves.
+        """Compares the words of buckets with those that a model adapted to a bucket improves.
 
-        Args:
-          most: how many buckets, from the first on; None takes all.
-
-        Returns:
-          [words of bucket, improved by bucket], 0 to 1; 0 for two empty sets.
+        The Jaccard indices are [words of bucket, improved by bucket], of the first `most` buckets.
         """
         columns = [set(self.words[where]) for where in self.better[:most]]
         rows = self.buckets[:most]
@@ -172,15 +159,9 @@ def _records(group: Adaptations, split: str) -> list[features.Example]:
 
 
 def confusion(gold: np.ndarray, predicted: np.ndarray, num_labels: int) -> np.ndarray:
-    """Counts the predicted labels of each true label.
+    """Counts the predicted labels of each true label: [true, predicted], the mean over buckets.
 
-    Args:
-      gold: [examples].
-      predicted: [buckets, examples].
-      num_labels: all there are.
-
-    Returns:
-      [right label, predicted label], the mean over buckets.
+    `gold` is [examples], and `predicted` is [buckets, examples].
     """
     pairs = gold.astype(int) * num_labels + predicted
     counts = np.bincount(pairs.ravel(), minlength=num_labels**2)
@@ -188,12 +169,9 @@ def confusion(gold: np.ndarray, predicted: np.ndarray, num_labels: int) -> np.nd
 
 
 def mean_curve(curves: Sequence[Sequence[float]]) -> np.ndarray:
-    """Returns the mean over buckets by epoch, [epochs], as far as the shortest goes.
+    """Returns the mean by epoch of curves [buckets][epochs], as far as the shortest goes.
 
     Behind that the buckets that still rise would be left among themselves.
-
-    Args:
-      curves: [buckets][epochs], dev scores.
     """
     epochs = min(map(len, curves), default=0)
     return np.mean([curve[:epochs] for curve in curves], 0) if curves else np.zeros(0)

@@ -17,10 +17,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from xlbench.benchmarks import topics
-from xlbench.fewshot.analysis import figure_data, systems
+from xlbench.fewshot.analysis import figure_data
 from xlbench.fewshot.analysis.figure_data import Drawn
 from xlbench.fewshot.analysis.groups import Adaptations
-from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.analysis.systems import System
 from xlbench.fewshot.results import Group
 from xlbench.reporting import drawing, render
@@ -31,18 +30,16 @@ Drawing = TypeVar('Drawing')
 PANELS = 6  # Languages that a figure with a panel for each has room for; its CSV has all.
 
 
-def draw_all(sweeps: Sequence[Sweep], output: str | pathlib.Path) -> list[Drawn]:
-    """Draws every figure that the results suffice for, one for each system.
+def draw_all(systems: Sequence[System], output: str | pathlib.Path) -> list[Drawn]:
+    """Draws every figure that the results suffice for into a folder, one for each system.
 
-    Args:
-      sweeps: where several of a system have the same language and shots, the one with the most
-        buckets counts; for figure 1 also the one with the most seeds.
-      output: a folder; it is made.
+    Where several sweeps of a system have the same language and shots, the one with the most buckets
+    counts, and for figure 1 also the one with the most seeds.
     """
     folder = pathlib.Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     count, named = collections.Counter(), []
-    for system in systems.systems(sweeps):
+    for system in systems:
         count[system.task] += 1
         name = system.task + f'-{count[system.task]}' * (count[system.task] > 1)
         named.append((system, name))
@@ -101,18 +98,12 @@ def _draw_panels(
 ) -> str:
     """Draws a panel for each language, or for those that gain most over zero-shot.
 
-    Args:
-      stem: path of the files without a suffix.
-      made: what is drawn of a group with K shots; K is 0 for the model without adaptation.
-      columns: of the CSV, behind those that `_write_csv` names.
-      rows: makes the rows of a panel's numbers.
-      panel: draws one.
-      size: width and height of a panel.
-      per_row: panels side by side.
-      **names: of the axes, as `Axes.set` takes them.
+    `made` has what is drawn of a group with K shots; K is 0 for the model without adaptation.
+    `rows` gives the rows of a panel's numbers for the CSV, whose `columns` stand behind those that
+    `_write_csv` names; `panel` draws one panel of a `size`, and `names` are those of its axes, as
+    `Axes.set` takes them.
 
-    Returns:
-      What the caption says at its end, if there are more languages than panels.
+    The result is what the caption says at its end, if there are more languages than panels.
     """
     numbers = (
         (group.task, group.language, shots, *row)
@@ -185,10 +176,8 @@ def _figure1(system: System, stem: pathlib.Path) -> tuple[str]:
     caption = (
         'dev scores of adaptations that differ only in the seed, on one bucket (top), and only in '
         'the bucket, with one seed (bottom); mean (dashed) and standard deviation of the sample.'
-        + ' The CSV has more.'
-        * (len(shown) < len(rows))
     )
-    return (caption,)
+    return (caption + ' The CSV has more.' * (len(shown) < len(rows)),)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -7,17 +7,14 @@ sweeps.Sweep), and with the seed that has the most buckets.
 import collections
 import dataclasses
 import functools
+import math
 import statistics
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from xlbench.fewshot.analysis.sweeps import Sweep
-from xlbench.fewshot.results import Group, Row
-from xlbench.reporting.tables import Cell
-
-DECIMALS = 2
-UNFINISHED = 'no adaptation of the whole model is finished'
+from xlbench.fewshot.results import ZERO_SHOT, Group, Row
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -25,15 +22,10 @@ class Adaptations:
     """The finished adaptations of a group in one sweep, with the learning rate that was chosen.
 
     Attributes:
-      sweep: where they are from.
-      task: of the benchmark, or a user's own.
-      language: ISO code.
       shots: K; 0 without adaptation.
-      method: what is trained.
-      start: what is adapted.
       rows: one for each bucket and seed.
       empty: numbers of the buckets without an example.
-      learning_rate: that was chosen; None without adaptation.
+      learning_rate: None without adaptation.
     """
 
     sweep: Sweep
@@ -83,7 +75,7 @@ class Adaptations:
 
     @property
     def has_dev(self) -> bool:
-        """Returns true if the learning rate was chosen on a dev set."""
+        """Returns whether the learning rate was chosen on a dev set."""
         return all(row.dev_score is not None for row in self.by_bucket)
 
     @property
@@ -98,11 +90,9 @@ class Adaptations:
     @functools.cached_property
     def zero_shot(self) -> float:
         """Returns the test score of the source-trained model in the sweep; NaN without one."""
-        place = (self.task, self.language, 0, 'source', 'done')
-        for row in self.sweep.rows:
-            if (row.task, row.language, row.shots, row.start, row.status) == place:
-                return row.score
-        return float('nan')
+        group = self.task, Group(self.language, 0, ZERO_SHOT)
+        scores = [row.score for row in self.sweep.rows if (row.task, row.group) == group]
+        return scores[0] if scores and scores[0] is not None else math.nan
 
 
 def adaptations(sweep: Sweep, task: str) -> dict[Group, Adaptations]:
@@ -128,27 +118,3 @@ def _most(
     for row in sorted(rows, key=lambda row: (same(row), order(row))):
         groups[same(row)].append(row)
     return tuple(max(groups.values(), key=len, default=()))
-
-
-# -----------------------------------------------------------------------------------------------
-# Cells of tables.
-
-
-def score(stats: Adaptations | None) -> Cell:
-    """Returns mean and standard deviation over buckets."""
-    return Cell.of(stats.scores.tolist() if stats else (), DECIMALS)
-
-
-def printed(of_paper: tuple[str, str] | None) -> Cell:
-    """Returns a mean and a standard deviation, as the paper prints them."""
-    return Cell() if of_paper is None else text(' ±'.join(filter(None, of_paper)))
-
-
-def number(value: float | None, sign: str = '') -> Cell:
-    """Returns a number; '+' as the sign also writes that of positive ones."""
-    return Cell(value, decimals=DECIMALS, sign=sign)
-
-
-def text(value: str | int) -> Cell:
-    """Returns a text, or a whole number."""
-    return Cell(text=str(value))

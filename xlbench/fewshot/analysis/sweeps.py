@@ -15,7 +15,7 @@ import numpy as np
 from xlbench.benchmarks import topics
 from xlbench.data import prepared
 from xlbench.fewshot import results
-from xlbench.fewshot.results import ZERO_SHOT, Group, Key, Row, TestSet
+from xlbench.fewshot.results import ZERO_SHOT, Group, Row, TestSet
 from xlbench.reporting import results as runs_results
 from xlbench.reporting.tables import clean
 from xlbench.system import errors, files, untrusted
@@ -65,16 +65,12 @@ class About(msgspec.Struct):
     """The part of a sweep's config.json that is read; None is what earlier versions lack.
 
     Attributes:
-      config: of the sweep.
       asked: what each command that added to the sweep asked for.
       data: 'sample' or 'files'.
       cwd: where the sweep was begun.
       contents: '<task>/<split>' -> `Prepared.content` of what was read.
       examples: '<task>/<split>' -> number of examples.
-      git: the commit of this code.
       devices: the mesh, in words.
-      dtype: of the model.
-      versions: of packages.
     """
 
     config: _Config = msgspec.field(default_factory=_Config)
@@ -102,12 +98,9 @@ class Sweep:
     """A sweep's workdir.
 
     Attributes:
-      workdir: the folder.
       config: the resolved config, as it is in config.json.
-      about: what is known of config.json.
+      about: config.json as far as it is read.
       rows: all rows, sorted by task, language, shots, method, start, learning rate, bucket, seed.
-      lanes: by `Row.key`, the place of a row among the predictions of its group, in workdirs of
-        earlier versions; None in others.
       dropped: a sentence if the last line of results.jsonl was left out; else ''.
     """
 
@@ -115,7 +108,6 @@ class Sweep:
     config: Config
     about: About
     rows: tuple[Row, ...]
-    lanes: Mapping[Key, int | None]
     dropped: str = ''
 
     @classmethod
@@ -134,16 +126,12 @@ class Sweep:
         about = files.check_type(info, About, str(path))
         config = info.get('config', {})
         topics.add(config)
-        lines, _, dropped = results.read_rows(folder / 'results.jsonl')
-        if not lines:
+        rows, _, dropped = results.read_rows(folder / 'results.jsonl')
+        if not rows:
             raise errors.UserError(f'no adaptation of {workdir} is finished; continue the sweep')
         # None first.
-        rows = sorted(
-            (row for row, _ in lines),
-            key=lambda row: [(value is not None, value or 0) for value in row.key],
-        )
-        lanes = {row.key: lane for row, lane in lines}
-        return cls(folder, config, about, tuple(rows), lanes, dropped)
+        rows.sort(key=lambda row: [(value is not None, value or 0) for value in row.key])
+        return cls(folder, config, about, tuple(rows), dropped)
 
     # ------------------------------------------------------------------------- what it is about
 
@@ -159,7 +147,7 @@ class Sweep:
 
     @property
     def is_sample(self) -> bool:
-        """Returns true if its data are the embedded sample corpora."""
+        """Returns whether its data are the embedded sample corpora."""
         return self.about.data == 'sample'
 
     @property
@@ -279,17 +267,12 @@ class Sweep:
 
     def predicted(self, row: Row) -> np.ndarray:
         """Returns [W] uint8: predictions of an adapted model."""
-        lane = self.lanes.get(row.key)
-        if lane is None:
-            path, lane = row.predictions(self.workdir), row.bucket
-        else:
-            path = row.earlier_predictions(self.workdir)
-        table = self._load(path)
+        table = self._load(row.predictions(self.workdir))
         if table.ndim == 1:
             return table
-        if lane is None or lane >= len(table):
+        if row.bucket is None or row.bucket >= len(table):
             raise errors.UserError(f'{self.workdir} has no predictions of {row.key}')
-        return table[lane]
+        return table[row.bucket]
 
     def _load(self, path: pathlib.Path) -> np.ndarray:
         return results.load_labels(self.workdir, path)
@@ -331,13 +314,11 @@ class _Training(msgspec.Struct):
 
 @dataclasses.dataclass(frozen=True)
 class SourceTraining:
-    """One source training, as far as its workdir tells.
+    """One source training, as far as its workdir tells; None is what it does not say.
 
     Attributes:
-      workdir: of the training.
-      learning_rate: of the last stage, at its highest; None if the config does not say.
-      batch_size: likewise.
-      epochs: over the training examples; None if their number is not known.
+      learning_rate: of the last stage, at its highest.
+      epochs: over the training examples.
       dev: score on the source language's dev set, and of how many examples, at the step that is
         adapted; or a sentence on why that is not known.
       test: likewise, on its test set.

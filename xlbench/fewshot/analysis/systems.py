@@ -52,9 +52,7 @@ class System:
     """The sweeps that adapt one source-trained model to one task.
 
     Attributes:
-      task: of the benchmark.
-      sweeps: one or several.
-      name: what tells it from other systems of the task; '' for the only one.
+      name: tells it from other systems of the task; '' for the only one.
       searched: workdirs of source training for the task, the one that is adapted among them.
     """
 
@@ -144,10 +142,17 @@ class System:
         """Returns target languages: all but the languages of source training."""
         return tuple(lang for lang in self.every_language if lang not in self.source_languages)
 
+    def having(self, **fields: str) -> dict[Group, Adaptations]:
+        """Returns the groups with shots that have these fields, sorted."""
+        return {
+            group: stats
+            for group, stats in sorted(self.groups.items())
+            if group.shots and all(getattr(group, key) == value for key, value in fields.items())
+        }
+
     def shots(self, **fields: str) -> tuple[int, ...]:
         """Returns the values of K, without 0, of groups with these fields."""
-        fitting = (g for g in self.groups if all(getattr(g, k) == v for k, v in fields.items()))
-        return tuple(sorted({group.shots for group in fitting} - {0}))
+        return tuple(sorted({group.shots for group in self.having(**fields)}))
 
     @functools.cached_property
     def way(self) -> Way:
@@ -321,9 +326,7 @@ class System:
 def systems(sweeps: Sequence[Sweep], searched: Sequence[str | pathlib.Path] = ()) -> list[System]:
     """Sorts sweeps by task and source-trained model.
 
-    Args:
-      sweeps: of any tasks.
-      searched: workdirs of further source training, beside those that the sweeps have searched.
+    `searched` are workdirs of further source training, beside those that the sweeps have searched.
     """
     by_model: dict[tuple[str, str], list[Sweep]] = {}
     for sweep in sweeps:
@@ -332,14 +335,10 @@ def systems(sweeps: Sequence[Sweep], searched: Sequence[str | pathlib.Path] = ()
                 raise errors.unknown(f'task in {sweep.workdir}', task, FEWSHOT.tasks)
             by_model.setdefault((task, sweep.source), []).append(sweep)
     number = collections.Counter(task for task, _ in by_model)
-    folders = [members[0].name for members in by_model.values()]
-    names = [
-        folder if folders.count(folder) == 1 else clean(members[0].workdir)
-        for folder, members in zip(folders, by_model.values(), strict=True)
-    ]
-    others: dict[str, list[pathlib.Path]] = {task: [] for task in number}
-    for (task, _), members in by_model.items():
-        others[task] += [members[0].source_workdir, *members[0].searched]
+    folders = collections.Counter(members[0].name for members in by_model.values())
+    others: dict[str, list[pathlib.Path]] = {}
+    for (task, _), (first, *_) in by_model.items():
+        others.setdefault(task, []).extend([first.source_workdir, *first.searched])
     for path in map(pathlib.Path, searched):
         scenario = runs_results.read_run(path).scenario
         if scenario is None or scenario.task not in FEWSHOT.tasks:
@@ -347,15 +346,12 @@ def systems(sweeps: Sequence[Sweep], searched: Sequence[str | pathlib.Path] = ()
                 f'{path} is not a source training for a task of few-shot transfer'
             )
         others.setdefault(scenario.task, []).append(path)
-    made = [
-        System(
-            task,
-            tuple(members),
-            name if number[task] > 1 else '',
-            tuple(dict.fromkeys(path for path in others[task])),
-        )
-        for name, ((task, _), members) in zip(names, by_model.items(), strict=True)
-    ]
+    made = []
+    for (task, _), members in by_model.items():
+        first = members[0]
+        name = first.name if folders[first.name] == 1 else clean(first.workdir)
+        named = name if number[task] > 1 else ''
+        made.append(System(task, tuple(members), named, tuple(dict.fromkeys(others[task]))))
     order = (*FEWSHOT.tasks, *number)
     return sorted(made, key=lambda system: order.index(system.task))
 
@@ -363,9 +359,7 @@ def systems(sweeps: Sequence[Sweep], searched: Sequence[str | pathlib.Path] = ()
 def gains(system: System, shots: int | None) -> dict[str, float]:
     """Returns language -> mean score with K shots less the zero-shot score.
 
-    Args:
-      system: whose scores.
-      shots: K; None averages the gains of all K, of those languages that have all of them.
+    K as None averages the gains of all K, of the languages that have all of them.
     """
     every, gained = system.way_shots if shots is None else (shots,), {}
     for lang in system.languages:
@@ -377,7 +371,7 @@ def gains(system: System, shots: int | None) -> dict[str, float]:
 
 def about_groups(system: System, **fields: str) -> list[str]:
     """Says what to know about the means of the groups with these fields."""
-    groups = _groups(system, fields)
+    groups = system.having(**fields)
     if not groups:
         of = ' of the whole model' if fields.get('method') == 'full' else ''
         return [f'No adaptation{of} is finished: zero-shot scores alone.']
@@ -409,21 +403,12 @@ def about_gaps(system: System, **fields: str) -> list[str]:
     ):
         lacking = [
             f'{_name(group, fields)}: {of(stats)}'
-            for group, stats in _groups(system, fields).items()
+            for group, stats in system.having(**fields).items()
             if of(stats)
         ]
         if lacking:
             lines.append(f'{what}: {"; ".join(lacking)}.')
     return lines
-
-
-def _groups(system: System, fields: Mapping[str, str]) -> dict[Group, Adaptations]:
-    """Chooses the groups with shots that have these fields."""
-    return {
-        group: stats
-        for group, stats in sorted(system.groups.items())
-        if group.shots and all(getattr(group, key) == value for key, value in fields.items())
-    }
 
 
 def _by_rate(rates: Mapping[float, Sequence[str]]) -> str:

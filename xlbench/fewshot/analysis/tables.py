@@ -1,33 +1,39 @@
 """The tables of arXiv:2012.15682 from sweeps, and the paper's numbers where they may be compared.
 
-In place of a table that cannot be made, one line says why. Tables 3 and 14 are in factors.py.
+In place of a table that cannot be made, one line says why.
 
-  about        table 1: the task, its metric, labels and languages
-  source       table 7: source training in English, and the search of its learning rate
-  scores       tables 2, 12 and 13: mean and standard deviation by language and shots K
-  scripts      section 5.2: mean gains of languages in Latin script, and of the others
-  starts       tables 4 and 11: adaptation of a model without source training
-  methods      table 6: what is trained
+  about          table 1: the task, its metric, labels and languages
+  source         table 7: source training in English, and the search of its learning rate
+  scores         tables 2, 12 and 13: mean and standard deviation by language and shots K
+  scripts        section 5.2: mean gains of languages in Latin script, and of the others
+  starts         tables 4 and 11: adaptation of a model without source training
+  methods        table 6: the parts of the model that are trained
+  correlations   table 3: gains against lexical overlap and features of word order
+  overlap_table  table 14: the lexical overlap of buckets with the source training examples
 """
 
 import statistics
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 
-from xlbench.benchmarks import languages, topics
-from xlbench.fewshot.analysis import factors, groups, paper
-from xlbench.fewshot.analysis.sweeps import read_source
+from xlbench.benchmarks import FEWSHOT, languages, topics
+from xlbench.data import prepared
+from xlbench.data.features import Example
+from xlbench.fewshot.analysis import paper
+from xlbench.fewshot.analysis.groups import Adaptations
+from xlbench.fewshot.analysis.sweeps import Sweep, read_source
 from xlbench.fewshot.analysis.systems import METHODS, System, about_gaps, about_groups, gains
-from xlbench.fewshot.results import ZERO_SHOT, Group
+from xlbench.fewshot.results import Group
 from xlbench.metrics import tagging
-from xlbench.reporting import render
+from xlbench.reporting.statistics import Correlation, correlation
 from xlbench.reporting.tables import Cell, Column, Row, Table, clean
+from xlbench.system.errors import UserError
 
-_CSV_FIELDS = (
-    'system', 'data', 'task', 'language', 'shots', 'method', 'start', 'learning_rate', 'seed',
-    'metric', 'buckets', 'empty', 'mean', 'standard_deviation', 'population_standard_deviation',
-    'min', 'max', 'paper_mean', 'paper_standard_deviation',
-)  # fmt: skip
+MIN_LANGUAGES = 3  # Of a correlation: two points always lie on a line.
+_CHUNK = 10_000  # Examples that are read at once.
+_DECIMALS = 2
+_FEATURES = 'common features of word order'
 _LATIN = 'latin'  # The script of the paper's source, English.
+_UNFINISHED = 'no adaptation of the whole model is finished'
 
 
 def all_tables(system: System) -> list[Table]:
@@ -65,7 +71,7 @@ def about(system: System) -> Table:
         columns.append(Column('', 'paper'))
         sources.append(paper.tasks()[(system.task,)])
     rows = [
-        Row(names.get(key, key), 'fact', tuple(groups.text(source[key]) for source in sources))
+        Row(names.get(key, key), 'fact', tuple(_text(source[key]) for source in sources))
         for key in facts
     ]
     return system.table(title, columns, rows, [], 'property', metric=False)
@@ -85,14 +91,14 @@ def source(system: System) -> Table:
     rows = []
     for path, run in runs.items():
         numbers = (run.learning_rate, run.batch_size, run.epochs)
-        cells = [Cell() if number is None else groups.text(f'{number:.4g}') for number in numbers]
-        cells += [groups.number(None if isinstance(x, str) else x[0]) for x in (run.dev, run.test)]
+        cells = [Cell() if number is None else _text(f'{number:.4g}') for number in numbers]
+        cells += [_number(None if isinstance(x, str) else x[0]) for x in (run.dev, run.test)]
         name = clean(path).removesuffix('/source')
-        rows.append(Row(name, 'run', (*cells, groups.text('yes' if path == mine else 'no'))))
+        rows.append(Row(name, 'run', (*cells, _text('yes' if path == mine else 'no'))))
     if system.data == 'official':
         dev, rate = paper.source()[(system.task,)]
         printed = (rate, '128', '10', dev, '-', 'yes')
-        rows.append(Row('paper', 'paper', tuple(map(groups.text, printed))))
+        rows.append(Row('paper', 'paper', tuple(map(_text, printed))))
     notes = [f'Without {path}: {why}.' for path, why in read.items() if isinstance(why, str)]
     missing = [run.dev for run in runs.values() if isinstance(run.dev, str)]
     notes += [f'No dev score: {why}.' for why in missing]
@@ -126,11 +132,11 @@ def scores(system: System) -> Table:
         of_k = [system.group(lang, k) for lang in names]
         has_paper = any(map(system.paper, of_k))
         head = (f'K={k}', 'ours') if has_paper else (system.metric, f'K={k}')
-        columns[head] = [groups.score(system.stats(lang, k)) for lang in names]
+        columns[head] = [_score(system.stats(lang, k)) for lang in names]
         if names != system.every_language and not k:
-            columns[head][0] = groups.number(system.source_score[0])
+            columns[head][0] = _number(system.source_score[0])
         if has_paper:
-            columns[f'K={k}', 'paper'] = [groups.printed(system.paper(group)) for group in of_k]
+            columns[f'K={k}', 'paper'] = [_printed(system.paper(group)) for group in of_k]
     notes += about_groups(system, **system.way._asdict())
     return system.pivot(title, columns, notes, names)
 
@@ -144,18 +150,18 @@ def scripts(system: System) -> Table:
     }
     if len({*is_latin.values()}) < 2:
         what = 'in Latin script' if any(is_latin.values()) else 'in other scripts'
-        why = f'all languages that are adapted to are {what}' if is_latin else groups.UNFINISHED
+        why = f'all languages that are adapted to are {what}' if is_latin else _UNFINISHED
         return Table(title, missing=why)
     columns: dict[tuple[str, str], list[Cell]] = {}
     for k, of_k in every.items():
         halves = [[gain for lang, gain in of_k.items() if is_latin[lang] == x] for x in (1, 0)]
         columns[f'K={k}', 'gain'] = [
-            groups.number(statistics.fmean(half), '+') if half else Cell() for half in halves
+            _number(statistics.fmean(half), '+') if half else Cell() for half in halves
         ]
-        columns[f'K={k}', 'languages'] = [groups.text(len(half)) for half in halves]
+        columns[f'K={k}', 'languages'] = [_text(len(half)) for half in halves]
         if system.data == 'official' and (system.task, k) in paper.scripts():
             printed = paper.scripts()[system.task, k]
-            columns[f'K={k}', 'paper'] = [groups.text(f'+{gain}') for gain in printed]
+            columns[f'K={k}', 'paper'] = [_text(f'+{gain}') for gain in printed]
     notes = [
         'Gain: mean score with K shots minus the zero-shot score, averaged over languages.',
         *about_gaps(system, **system.way._asdict()),
@@ -178,10 +184,10 @@ def starts(system: System) -> Table:
         none, source = (
             [system.stats(lang, k, 'full', start) for lang in langs] for start in ('none', 'source')
         )
-        columns[f'K={k}', 'none'] = [*map(groups.score, none)]
-        columns[f'K={k}', 'source'] = [*map(groups.score, source)]
+        columns[f'K={k}', 'none'] = [*map(_score, none)]
+        columns[f'K={k}', 'source'] = [*map(_score, source)]
         columns[f'K={k}', 'difference'] = [
-            groups.number(one.mean - other.mean if one and other else None, '+')
+            _number(one.mean - other.mean if one and other else None, '+')
             for one, other in zip(none, source, strict=True)
         ]
         gaps = [
@@ -191,7 +197,7 @@ def starts(system: System) -> Table:
             for lang in langs
         ]
         if any(gaps):
-            columns[f'K={k}', 'paper'] = [groups.text(gap or '-') for gap in gaps]
+            columns[f'K={k}', 'paper'] = [_text(gap or '-') for gap in gaps]
     notes = ['Difference: the mean without source training minus that with it.']
     if any(cell.text.endswith('?') for cells in columns.values() for cell in cells):
         notes.append(paper.DOUBTFUL_GAPS)
@@ -211,16 +217,190 @@ def methods(system: System) -> Table:
         for lang in system.every_language
         if any(g.language == lang and g.method in names for g in system.groups)
     ]
-    columns = {('zero-shot', 'K=0'): [groups.score(system.stats(lang, 0)) for lang in langs]}
+    columns = {('zero-shot', 'K=0'): [_score(system.stats(lang, 0)) for lang in langs]}
     for name in names:
         for k in system.shots(method=name, start='source'):
             of_k = [Group(lang, k, name) for lang in langs]
-            columns[METHODS[name], f'K={k}'] = [groups.score(system.stats(*g)) for g in of_k]
+            columns[METHODS[name], f'K={k}'] = [_score(system.stats(*g)) for g in of_k]
             # Table 6 alone has other methods; for the full model it repeats table 2.
             if any(map(system.paper, of_k)):
-                printed = [groups.printed(system.paper(group)) for group in of_k]
+                printed = [_printed(system.paper(group)) for group in of_k]
                 columns[METHODS[name], f'K={k} paper'] = printed
     return system.pivot(title, columns, about_groups(system, start='source'), langs)
+
+
+# -----------------------------------------------------------------------------------------------
+# What the gains go with.
+
+
+def pieces(examples: Iterable[Example]) -> set[int]:
+    """Returns the different wordpieces of prepared examples, without the special ones.
+
+    The paper does not say that its vocabularies have wordpieces, but some overlaps of its table 14
+    are larger than all words of the published buckets could give.
+    """
+    different: set[int] = set()
+    for example in examples:
+        ids, counts = example['inputs'].tolist(), example['piece_counts']
+        # The last id is an end, the first may be a start; between two texts there is an end, too.
+        is_pair = '\t' in example['inputs_pretokenized']
+        specials = len(ids) - int(counts.sum())
+        special = {ids[-1], ids[0]} if specials > (2 if is_pair else 1) else {ids[-1]}
+        different |= set(ids) - special
+    return different
+
+
+def overlap(target: Set, source: Set) -> float:
+    """Returns |target and source| / |source| of two vocabularies in percent (section 5.2)."""
+    return 100.0 * len(target & source) / len(source) if source else 0.0
+
+
+# Keyed by `Prepared.content`, since sweeps of several languages or source models share much of it.
+_kept: dict[str, frozenset[int]] = {}
+
+
+def vocabulary(examples: prepared.Prepared) -> frozenset[int]:
+    """Returns the wordpieces of a split, such as that of all buckets of a number of shots."""
+    if examples.content not in _kept:
+        seen: set[int] = set()
+        for start in range(0, len(examples), _CHUNK):
+            seen |= pieces(examples.read(range(start, min(start + _CHUNK, len(examples)))))
+        _kept[examples.content] = frozenset(seen)
+    return _kept[examples.content]
+
+
+def overlaps(system: System) -> tuple[dict[tuple[str, int], float], dict[str, str]]:
+    """Returns (language, K) -> the overlap of its buckets with the source training examples.
+
+    The second value says why a language has none: its prepared data is not at hand.
+    """
+    percent: dict[tuple[str, int], float] = {}
+    missing: dict[str, str] = {}
+    for sweep in system.sweeps:
+
+        def of(lang: str, split: str, sweep: Sweep = sweep) -> frozenset[int]:
+            return vocabulary(sweep.open_prepared(topics.task_name(system.task, lang), split))
+
+        shots: dict[str, set[int]] = {}
+        for row in sweep.rows:
+            if row.task == system.task and row.shots:
+                shots.setdefault(row.language, set()).add(row.shots)
+        for lang, of_lang in shots.items():
+            try:
+                source = of(system.source_language, 'train')
+                percent |= {(lang, k): overlap(of(lang, f'shots_{k}'), source) for k in of_lang}
+            except (UserError, OSError) as error:
+                missing[lang] = str(error)
+    known = {lang for lang, _ in percent}
+    return percent, {lang: why for lang, why in missing.items() if lang not in known}
+
+
+def correlate(
+    gains: Mapping[str, float], factor: Mapping[str, float | None]
+) -> tuple[Correlation, int]:
+    """Returns correlations over the languages that have both, and how many; None is unknown.
+
+    Raises:
+      UserError: there are too few languages, or one side is the same for all of them.
+    """
+    known = [lang for lang in sorted(gains) if factor.get(lang) is not None]
+    if len(known) < MIN_LANGUAGES:
+        raise UserError(
+            f'it needs {MIN_LANGUAGES} languages whose factor is known, and there are '
+            + (f'{len(known)} ({", ".join(known)})' if known else 'none')
+        )
+    x, y = [factor[lang] for lang in known], [gains[lang] for lang in known]
+    if len(set(x)) == 1 or len(set(y)) == 1:
+        raise UserError(
+            f'{", ".join(known)} have the same {"factor" if len(set(x)) == 1 else "gain"}, so '
+            'there is no correlation'
+        )
+    return correlation(x, y), len(known)
+
+
+def correlations(system: System) -> Table:
+    """Makes table 3: correlations of the gains, averaged over K, with overlap and common features.
+
+    The paper does not say which K its gains and overlaps are of. Gains averaged over K, and those
+    features alone that are known, make its figures for features of its own tables 9, 12 and 13; the
+    overlap with K=2 makes those for named entities. For parts of speech no K does: it gives -0.67
+    and -0.54 where -0.63 and -0.50 are printed, and table 14 lacks a language.
+    """
+    title = 'Correlations of mean gains over zero-shot transfer (paper: table 3)'
+    shots, langs = system.way_shots, system.languages
+    if not shots:
+        return Table(title, missing=_UNFINISHED)
+    percent, _ = overlaps(system)
+    features = {lang: languages.shared_features(lang) for lang in langs}  # languages.WALS; table 9.
+    factors: dict[str, Mapping[str, float | None]] = {_FEATURES: features} | {
+        _of_overlap(k): {lang: percent.get((lang, k)) for lang in langs} for k in shots
+    }
+    gained, made, left_out = gains(system, None), {}, {}
+    for name, values in factors.items():
+        try:
+            made[name] = correlate(gained, values)
+        except UserError as error:
+            left_out.setdefault(str(error), []).append(name)
+    reasons = [f'No correlation with {"; ".join(of)}: {why}.' for why, of in left_out.items()]
+    if not made:
+        return Table(title, missing=' '.join(reasons).removesuffix('.'))
+    columns = {
+        ('', 'Spearman'): [Cell(found.spearman, decimals=2) for found, _ in made.values()],
+        ('', 'Pearson'): [Cell(found.pearson, decimals=2) for found, _ in made.values()],
+        ('', 'languages'): [_text(number) for _, number in made.values()],
+    }
+    notes = [
+        f'Gain: mean score with K shots minus the zero-shot score, averaged over '
+        f'K={", ".join(map(str, shots))}; one point per language.'
+    ]
+    if system.data == 'official' and system.task in FEWSHOT.tagging:
+        printed = {
+            _FEATURES: paper.correlations()[system.task, 'features'],
+            _of_overlap(2): paper.correlations()[system.task, 'overlap'],
+        }
+        for i, name in enumerate(('Spearman', 'Pearson')):
+            both = [printed.get(factor, ('-', '-')) for factor in made]
+            columns['paper', name] = [_text(numbers[i]) for numbers in both]
+        notes.append(paper.CORRELATIONS_K)
+    if unknown := [lang for lang in langs if features[lang] is None]:
+        notes.append(f'No common features, because none of the six is known: {", ".join(unknown)}.')
+    notes += [*reasons, *about_gaps(system, **system.way._asdict())]
+    return system.pivot(title, columns, notes, list(made), 'factor')
+
+
+def _of_overlap(shots: int) -> str:
+    return f'lexical overlap with K={shots}, wordpieces'
+
+
+def overlap_table(system: System) -> Table:
+    """Makes table 14: the overlap of a language's buckets with the source training examples."""
+    title = f'Lexical overlap with {system.source_name} in percent (paper: table 14)'
+    percent, missing = overlaps(system)
+    if not percent:
+        return Table(title, missing=next(iter(missing.values()), 'no adaptation is finished'))
+    shots = sorted({k for _, k in percent})
+    columns = {
+        ('wordpieces', f'K={k}'): [
+            _number(percent.get((lang, k))) for lang in system.languages
+        ]
+        for k in shots
+    }
+    printed = {
+        (lang, k): paper.overlaps().get((system.task, lang, k))
+        for lang in system.languages
+        for k in shots
+        if system.compares(Group(lang, k))
+    }
+    if any(printed.values()):
+        for k in shots:
+            cells = [_text(printed.get((lang, k)) or '-') for lang in system.languages]
+            columns['paper', f'K={k}'] = cells
+    notes = [
+        f'Share of the distinct wordpieces of the training examples in {system.source_name} that '
+        "occur in any of a language's buckets of K shots.",
+        *(f'Without {lang}: {why}.' for lang, why in missing.items()),
+    ]
+    return system.pivot(title, columns, notes, metric=False)
 
 
 # By the names in `PaperTable.made_by`.
@@ -231,30 +411,30 @@ MAKERS: Mapping[str, Callable[[System], Table]] = {
     'scripts': scripts,
     'starts': starts,
     'methods': methods,
-    'correlations': factors.table,
-    'overlap': factors.overlap_table,
+    'correlations': correlations,
+    'overlap': overlap_table,
 }
 
 
-def comma_separated(systems: Iterable[System]) -> str:
-    """Writes every group of every system as one line: tidy, for other tools."""
-    rows = []
-    for system in systems:
-        for group, stats in sorted(system.groups.items()):
-            printed = system.paper(group) or ('', '')
-            numbers = (stats.mean, '', '', '', '') if stats.rows else ('',) * 5
-            if group.shots and stats.rows:
-                spread = (stats.deviation, stats.population)
-                numbers = (stats.mean, *spread, min(stats.scores), max(stats.scores))
-            counts = (len(stats.scores), len(stats.empty)) if group.shots else ('', '')
-            rows.append((
-                system.label, system.data, system.task, *group, stats.learning_rate, stats.seed,
-                system.metric, *counts, *numbers, *printed,
-            ))  # fmt: skip
-        group = Group(system.source_language, 0, ZERO_SHOT)
-        if group not in system.groups and not isinstance(system.source_score, str):
-            rows.append((
-                system.label, system.data, system.task, *group, None, None, system.metric, '', '',
-                system.source_score[0], '', '', '', '', *(system.paper(group) or ('', '')),
-            ))  # fmt: skip
-    return render.comma_separated(_CSV_FIELDS, rows)
+# -----------------------------------------------------------------------------------------------
+# Cells.
+
+
+def _score(stats: Adaptations | None) -> Cell:
+    """Returns mean and standard deviation over buckets."""
+    return Cell.of(stats.scores.tolist() if stats else (), _DECIMALS)
+
+
+def _printed(of_paper: tuple[str, str] | None) -> Cell:
+    """Returns a mean and a standard deviation, as the paper prints them."""
+    return Cell() if of_paper is None else _text(' ±'.join(filter(None, of_paper)))
+
+
+def _number(value: float | None, sign: str = '') -> Cell:
+    """Returns a number; '+' as the sign also writes that of positive ones."""
+    return Cell(value, decimals=_DECIMALS, sign=sign)
+
+
+def _text(value: str | int) -> Cell:
+    """Returns a text, or a whole number."""
+    return Cell(text=str(value))

@@ -1,19 +1,31 @@
-"""A sweep's config.json: the config that it started with, and the additions of later commands.
+"""The command that begins a sweep or adds to it: its flags, and the config.json of its workdir.
 
-A later command may ask for more, see `GROWING`; nothing else may change. Under 'asked', the file
-has what each command asked for.
+A later command may ask for more, see `GROWING`; nothing else may change. config.json has the config
+that the sweep started with, and under 'asked' what each command asked for. Nothing here needs jax.
 """
 
 import json
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
-from xlbench.system import files
+from xlbench.config import flags as config_flags
+from xlbench.system import errors, files
+from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
+
+_REPORT = '--report='
+COMMAND = CommandLine(
+    'fewshot',
+    flags=(
+        config_flags.RUN_FLAGS,
+        flag('--report', 'write tables and figures at the end', metavar='FOLDER'),
+    ),
+    commands={'report': 'xlbench.fewshot.report', 'attention': 'xlbench.fewshot.attention'},
+)
 
 # The keys of config.adapt of which a later command may name others.
 GROWING = (
@@ -22,6 +34,33 @@ GROWING = (
 )  # fmt: skip
 
 _PLACES = ('root', 'vocabulary')  # Of config.source.data.
+
+
+def read(argv: Sequence[str]) -> config_lib.Command:
+    """Reads a command line of xlbench.fewshot, and checks every name in it and its config."""
+    report_folder(argv)
+    command = config_lib.parse_command(
+        [argument for argument in argv if not argument.startswith(_REPORT)], line=COMMAND
+    )
+    check(command.config, command.workdir)
+    return command
+
+
+def check(config: ConfigDict, workdir: str) -> None:
+    """Raises UserError for a name in a config that nothing has, or for another sweep's workdir."""
+    config_lib.check_sweep(config)
+    if not check_workdir(workdir, config):
+        config_lib.check_sweep_places(config)
+
+
+def report_folder(argv: Sequence[str]) -> str:
+    """Reads the folder that --report names in a command line; '' without it."""
+    given = [argument.removeprefix(_REPORT) for argument in argv if argument.startswith(_REPORT)]
+    if '' in given or '--report' in argv:
+        raise UserError('--report needs a folder to write tables and figures into: --report=FOLDER')
+    if given:
+        errors.check_path('--report', given[-1])
+    return given[-1] if given else ''
 
 
 def check_workdir(workdir: str, config: ConfigDict) -> bool:
@@ -36,10 +75,7 @@ def check_workdir(workdir: str, config: ConfigDict) -> bool:
 def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Json]) -> None:
     """Makes the workdir this sweep's own, or notes in its config.json what is asked for now.
 
-    Args:
-      workdir: of the sweep.
-      config: of the sweep.
-      about: what config.json says besides, see `facts`.
+    `about` is what config.json says besides, see `sweep.facts`.
 
     Raises:
       UserError: it is another sweep's, or somebody's, or was begun with other data.
