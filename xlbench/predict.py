@@ -138,36 +138,19 @@ def main(argv: Sequence[str]) -> int:
     format = args.format or answer_lines.output_format(args.output, given)
     if format == 'parquet' and not args.output:
         raise UserError('--format=parquet is written to a file: give --output')
-    show = answer_lines.shower(model, given, format, scores=args.scores, count=asked.num_answers)
-    added = answer_lines.added_columns(model, args.scores, asked.num_answers)
-    if format in answer_lines.TABLES and (there := sorted(set(added) & set(columns))):
-        raise UserError(
-            f'{args.input} has a column {there[0]!r}, which the predictions need; rename it, '
-            'or give --format=jsonl, which replaces it'
-        )
+    writer = answer_lines.Writer(
+        model, args.input, given, format, columns, scores=args.scores, count=asked.num_answers
+    )
     inputs = answer_lines.Inputs(file, args.input or 'stdin', given, parse, model.batch_size)
     say(f'{model.name}: {asked.method}')
     live = bool(args.output) or not sys.stdout.isatty()
     progress = Progress('answered', unit='texts', live=live)
     advice = f'take a smaller --batch_size (now {args.batch_size:,}) or --num_beams'
-    with memory.advising(advice), _opened(args.output) as file, contextlib.ExitStack() as stack:
-        if format == 'parquet':
-            tags = isinstance(model, Tagger)
-            table = answer_lines.parquet_table(
-                file, args.input, given, added, count=asked.num_answers, is_tagger=tags
-            )
-            add = stack.enter_context(table)
-        elif format in answer_lines.TABLES:
-            file.write(answer_lines.cells([*columns, *added], format).encode())
+    with memory.advising(advice), _opened(args.output) as file, writer.begin(file) as write:
         with progress:
             for answer in asked.stream(inputs):
                 progress.add()
-                record = inputs.records.popleft()
-                if format == 'parquet':
-                    add(record, answer)
-                else:
-                    file.write(show(progress.done, record, answer).encode())
-                    file.flush()
+                write(progress.done, inputs.records.popleft(), answer)
         speed = progress.done / max(progress.seconds, 1e-9)
         say(f'{progress.done} texts, {speed:.1f} texts/s')
         if model.num_cut:

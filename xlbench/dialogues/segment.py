@@ -89,7 +89,7 @@ def _encoded(
     args: argparse.Namespace, corpora: Sequence[Sequence[Sequence[str]]]
 ) -> list[np.ndarray]:
     """Encodes each dialogue of all files; the vectors of a file are kept beside it."""
-    from xlbench.inference.sentence_encoder import SentenceEncoder  # jax takes a second to load.
+    from xlbench.inference.loading import SentenceEncoder  # jax takes a second to load.
 
     encoder = SentenceEncoder(args.encoder, args.batch_size)
     vectors: list[np.ndarray] = []

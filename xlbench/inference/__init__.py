@@ -1,13 +1,12 @@
 """Trained models that answer.
 
-  loading           opens a workdir or an exported folder, and makes what answers with it
+  loading           opens a workdir or an exported folder; models that answer, encoders of texts
   answering         opened models, examples, answers, and what all that answer have in common
   generator         texts to texts
   language_model    and losses of their tokens, of a model without an encoder
   dialogue_annotator  dialogues with marks of keywords, redundancy and topics
   retriever         messages to responses of a set, whose vectors it keeps
   labeller          texts to labels or tags
-  sentence_encoder  texts to vectors
   reranking         combines the answers of several models
   answer_lines      the lines that `xlbench.predict` reads and writes
   importing         writes a workdir from a Hugging Face checkpoint

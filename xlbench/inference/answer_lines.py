@@ -3,7 +3,6 @@
 import collections
 import contextlib
 import csv
-import functools
 import io
 import json
 import queue
@@ -46,8 +45,6 @@ Answers: TypeAlias = Sequence[Prediction | Suggestion]  # Best first.
 Parsed: TypeAlias = tuple[Record, Asked]
 Parse: TypeAlias = Callable[[str | Record], Parsed]
 Answered: TypeAlias = Answers | Classified | Tagged  # By whatever model.
-# (number of the input, from 1; its record; the answers) -> the lines that are written.
-Show: TypeAlias = Callable[[int, Record, Answered], str]
 
 
 def format_of(path: str) -> str:
@@ -67,13 +64,9 @@ def output_format(path: str, given: str) -> str:
 class Inputs:
     """The inputs as examples, read by a thread as they come; None where the next takes a while.
 
-    Args:
-      file: binary.
-      name: of the file, for messages; of a table, its path.
-      format: one of FORMATS.
-      parse: from an input, the text of a line or a block of lines or the row of a table, to its
-        record and example; raises UserError or ValueError for what is no input.
-      batch_size: of the model.
+    A table is read from the path `name`, everything else from the binary `file`. `parse` takes the
+    text of a line or a block of lines, or the row of a table, and gives its record and example; it
+    raises UserError or ValueError for what is no input.
 
     Attributes:
       records: of the examples that were given out; the writer of their answers removes them.
@@ -174,12 +167,9 @@ def parser(
 ) -> Parse:
     """Returns the parser that turns an input into a record and an example of this model.
 
-    Args:
-      model: that is asked.
-      format: one of FORMATS.
-      field: of JSONL records and tables, that has the text; two with a comma where a classifier
-        takes pairs. None is the default of that kind of model.
-      langs: source and target language, where a record does not name its own.
+    The text of a JSONL record or a row is in `field`; two with a comma where a classifier takes
+    pairs, and None is the default of that kind of model. `langs` are source and target language
+    where a record does not name its own.
 
     Raises:
       UserError: the model cannot take inputs of that format.
@@ -300,61 +290,163 @@ def _conllu(model: Tagger, text: str) -> Parsed:
 # ------------------------------------------------------------------------------------------ writers
 
 
-def shower(model: Answering, given: str, format: str, *, scores: bool, count: int) -> Show:
-    """Returns the function that turns answers into lines.
+class Writer:
+    """Writes inputs in a format with their answers, as lines or as a table in another format.
 
-    Args:
-      model: that answers.
-      given: the format of the input.
-      format: of the lines.
-      scores: whether scores are written too.
-      count: answers to each input.
+    A table that is read has a path and columns. An input has `count` answers, whose scores are
+    written if `scores` says so.
 
     Raises:
       UserError: the formats do not go together.
     """
-    if format in TABLES:
-        if given not in TABLES:
-            raise UserError(f'--format={format} needs a table as input: {", ".join(TABLES)}')
-        added = added_columns(model, scores, count)
-        return functools.partial(_row, format=format, added=added, count=count)
-    if format in _BLOCKS:
-        if not isinstance(model, Tagger):
+
+    def __init__(
+        self,
+        model: Answering,
+        path: str,
+        given: str,
+        format: str,
+        columns: Sequence[str],
+        *,
+        scores: bool,
+        count: int,
+    ):
+        self._path, self._given, self._format = path, given, format
+        self._scores, self._count, self._is_tagger = scores, count, isinstance(model, Tagger)
+        if format in _BLOCKS and not self._is_tagger:
             raise UserError(f'--format={format} is for taggers, and {model.name} is not one')
         if format == 'conllu' and given != 'conllu':
             raise UserError('--format=conllu needs CoNLL-U as input; --format=conll takes any')
-        return functools.partial(_conll_lines, given=given, format=format, scores=scores)
-
-    def show(number: int, record: Record, answered: Answered) -> str:
-        if given in _BLOCKS:
-            record = {'tokens': list(answered.words)}
+        if format in TABLES and given not in TABLES:
+            raise UserError(f'--format={format} needs a table as input: {", ".join(TABLES)}')
+        names = ['prediction', *(['score'] if scores else [])]
+        names += ['log_probability'] if scores and isinstance(model, Model) else []
         if count > 1:
-            found = _answer_cells(answered, count, scores)
-            if format != 'text':
-                return _json_line(record, {'predictions': found})
-            return ''.join(f'{number}\t{_text_line(one)}' for one in found)
+            names = [f'{name}_{i}' for i in range(1, count + 1) for name in names]
+        if format in TABLES and (there := sorted(set(names) & set(columns))):
+            raise UserError(
+                f'{path} has a column {there[0]!r}, which the predictions need; rename it, '
+                'or give --format=jsonl, which replaces it'
+            )
+        self._columns, self._added = columns, names
+
+    @contextlib.contextmanager
+    def begin(self, file: IO[bytes]) -> Iterator[Callable[[int, Record, Answered], None]]:
+        """Begins a binary file, and ends it when all is written.
+
+        Yields:
+          What writes the answers to an input, given its number, from 1, and its record.
+        """
+        if self._format == 'parquet':
+            with self._parquet(file) as write:
+                yield write
+            return
+        if self._format in TABLES:
+            file.write(_table_line([*self._columns, *self._added], self._format).encode())
+        lines = self._row if self._format in TABLES else self._text_or_json
+        lines = self._sentence if self._format in _BLOCKS else lines
+
+        def write(number: int, record: Record, answered: Answered) -> None:
+            file.write(lines(number, record, answered).encode())
+            file.flush()
+
+        yield write
+
+    def _cells(self, answered: Answered) -> list[Record]:
+        """The cells of each answer, the best first; tags of a text are a list, and their scores."""
+        if isinstance(answered, Tagged):
+            rounded = [round(p, 6) for p in answered.probabilities]
+            found = [{'prediction': list(answered.tags), 'score': rounded}]
+        else:
+            if isinstance(answered, Classified):
+                answered = [Suggestion(*pair) for pair in answered.probabilities.items()]
+            names = ('score', 'log_probability')
+            found = [
+                {'prediction': one.text}
+                | {name: round(getattr(one, name), 6) for name in names if hasattr(one, name)}
+                for one in answered[: self._count]
+            ]
+        return found if self._scores else [{'prediction': one['prediction']} for one in found]
+
+    def _text_or_json(self, number: int, record: Record, answered: Answered) -> str:
+        if self._given in _BLOCKS:
+            record = {'tokens': list(answered.words)}
         # An output with an answer for each input has one for an empty message, too.
-        (one,) = _answer_cells(answered or [Suggestion('', 0.0)], 1, scores)
-        return _text_line(one) if format == 'text' else _json_line(record, one)
+        found = self._cells(answered or ([Suggestion('', 0.0)] if self._count == 1 else []))
+        if self._format != 'text':
+            return _json_line(record, found[0] if self._count == 1 else {'predictions': found})
+        if self._count == 1:
+            return _text_line(found[0])
+        return ''.join(f'{number}\t{_text_line(one)}' for one in found)
 
-    return show
+    def _row(self, number: int, record: Record, answered: Answered) -> str:
+        del number
+        found = self._named(answered)
+        values = [found.get(name, '') for name in self._added]
+        texts = [_spaced(x, 6) if isinstance(x, list) else x for x in values]
+        return _table_line([*record.values(), *texts], self._format)
 
+    def _named(self, answered: Answered) -> Record:
+        """The cells by their columns; an answer that lacks has none."""
+        return {
+            f'{name}_{i}' if self._count > 1 else name: value
+            for i, one in enumerate(self._cells(answered), 1)
+            for name, value in one.items()
+        }
 
-def _answer_cells(answered: Answered, count: int, scores: bool = True) -> list[Record]:
-    """The cells of each answer, the best first; the tags of a text are a list, and their scores."""
-    if isinstance(answered, Tagged):
-        rounded = [round(p, 6) for p in answered.probabilities]
-        found = [{'prediction': list(answered.tags), 'score': rounded}]
-    else:
-        if isinstance(answered, Classified):
-            answered = [Suggestion(*pair) for pair in answered.probabilities.items()]
-        names = ('score', 'log_probability')
-        found = [
-            {'prediction': one.text}
-            | {name: round(getattr(one, name), 6) for name in names if hasattr(one, name)}
-            for one in answered[:count]
-        ]
-    return found if scores else [{'prediction': cells['prediction']} for cells in found]
+    @contextlib.contextmanager
+    def _parquet(self, file: IO[bytes]) -> Iterator[Callable[[int, Record, Answered], None]]:
+        """Writes a table with its predictions as Parquet.
+
+        Columns of Parquet keep their types, but the numbers of named labels become their names.
+        Those of CSV and TSV are strings. The tags of a text are a list. A missing prediction, as of
+        an empty message, is null.
+        """
+        import pyarrow
+        from pyarrow import parquet
+
+        kinds = rows.column_types(self._path, rows.Layout(self._given))
+        for name in self._added:
+            kind = pyarrow.string() if name.startswith('prediction') else pyarrow.float64()
+            kinds[name] = pyarrow.list_(kind) if self._is_tagger else kind
+        schema, waiting = pyarrow.schema(kinds.items()), []
+
+        def flush() -> None:
+            writer.write_table(pyarrow.Table.from_pylist(waiting, schema=schema))
+            waiting.clear()
+
+        def write(number: int, record: Record, answered: Answered) -> None:
+            del number
+            found = self._named(answered)
+            waiting.append(record | {name: found.get(name) for name in self._added})
+            if len(waiting) == _GROUP:
+                flush()
+
+        with parquet.ParquetWriter(file, schema) as writer:
+            try:
+                yield write
+            finally:
+                flush()
+
+    def _sentence(self, number: int, record: Record, answer: Tagged) -> str:
+        """A sentence with its tags, in a further column or in the fourth of CoNLL-U."""
+        del number
+        is_same = self._given == self._format
+        lines = list(record['lines'] if is_same else answer.words)
+        places = record['places'] if is_same else range(len(lines))
+        for place, tag, p in zip(places, answer.tags, answer.probabilities, strict=True):
+            if self._format == 'conllu':
+                columns = lines[place].split('\t')
+                columns[3] = tag
+                if self._scores:
+                    misc = [] if columns[9] == '_' else [columns[9]]
+                    columns[9] = '|'.join([*misc, f'TagProbability={p:.4f}'])
+                lines[place] = '\t'.join(columns)
+                continue
+            spaced = self._given == 'conll' and ' ' in lines[place] and '\t' not in lines[place]
+            added = [tag, *([f'{p:.4f}'] if self._scores else [])]
+            lines[place] = (' ' if spaced else '\t').join([lines[place], *added])
+        return '\n'.join([*lines, '', ''])
 
 
 def _spaced(value: str | float | Sequence[str | float], digits: int) -> str:
@@ -369,14 +461,7 @@ def _text_line(cells: Record) -> str:
     return re.sub(r'[\r\n]+', ' ', '\t'.join(columns)) + '\n'
 
 
-def added_columns(model: Answering, scores: bool, count: int) -> list[str]:
-    """The columns that a table gets, those of each answer together."""
-    names = ['prediction', *(['score'] if scores else [])]
-    names += ['log_probability'] if scores and isinstance(model, Model) else []
-    return names if count == 1 else [f'{name}_{i + 1}' for i in range(count) for name in names]
-
-
-def cells(values: Iterable[Json], format: str) -> str:
+def _table_line(values: Iterable[Json], format: str) -> str:
     """A line of a table; lists and objects are JSON, and None is empty."""
     line = io.StringIO()
     writer = csv.writer(line, delimiter='\t' if format == 'tsv' else ',', lineterminator='\n')
@@ -387,91 +472,5 @@ def cells(values: Iterable[Json], format: str) -> str:
     return line.getvalue()
 
 
-def _row(
-    number: int, record: Record, answers: Answered, format: str, added: Sequence[str], count: int
-) -> str:
-    found = _columns(answers, count)
-    values = [found.get(name, '') for name in added]
-    texts = [_spaced(x, 6) if isinstance(x, list) else x for x in values]
-    return cells([*record.values(), *texts], format)
-
-
-def _columns(answers: Answered, count: int) -> Record:
-    """The cells of the columns that `added_columns` names; an answer that lacks has none."""
-    return {
-        f'{name}_{i}' if count > 1 else name: value
-        for i, one in enumerate(_answer_cells(answers, count), 1)
-        for name, value in one.items()
-    }
-
-
-@contextlib.contextmanager
-def parquet_table(
-    file: IO[bytes], path: str, format: str, added: Sequence[str], *, count: int, is_tagger: bool
-) -> Iterator[Callable[[Record, Answered], None]]:
-    """Writes the rows of a table with their predictions as Parquet.
-
-    Columns of Parquet keep their types, but the numbers of named labels become their names. Those
-    of CSV and TSV are strings. The tags of a text are a list. A missing prediction, as of an empty
-    message, is null.
-
-    Args:
-      file: binary, to write to.
-      path: the table that is read.
-      format: of it: csv, tsv or parquet.
-      added: the columns of the predictions.
-      count: predictions to each row.
-      is_tagger: whether predictions are tags, with a score for each.
-
-    Yields:
-      What adds a row with its predictions; the last ones are written at the end.
-    """
-    import pyarrow
-    from pyarrow import parquet
-
-    kinds = rows.column_types(path, rows.Layout(format))
-    for name in added:
-        kind = pyarrow.string() if name.startswith('prediction') else pyarrow.float64()
-        kinds[name] = pyarrow.list_(kind) if is_tagger else kind
-    schema, waiting = pyarrow.schema(kinds.items()), []
-
-    def write() -> None:
-        writer.write_table(pyarrow.Table.from_pylist(waiting, schema=schema))
-        waiting.clear()
-
-    def add(record: Record, answers: Answered) -> None:
-        found = _columns(answers, count)
-        waiting.append(record | {name: found.get(name) for name in added})
-        if len(waiting) == _GROUP:
-            write()
-
-    with parquet.ParquetWriter(file, schema) as writer:
-        try:
-            yield add
-        finally:
-            write()
-
-
 def _json_line(record: Record, added: Mapping[str, Json]) -> str:
     return json.dumps({**record, **added}, ensure_ascii=False) + '\n'
-
-
-def _conll_lines(
-    number: int, record: Record, answer: Tagged, given: str, format: str, scores: bool
-) -> str:
-    """The lines of a sentence with its tags, in a further column or in the fourth of CoNLL-U."""
-    lines = list(record['lines'] if given == format else answer.words)
-    places = record['places'] if given == format else range(len(lines))
-    for place, tag, p in zip(places, answer.tags, answer.probabilities, strict=True):
-        if format == 'conllu':
-            columns = lines[place].split('\t')
-            columns[3] = tag
-            if scores:
-                misc = [] if columns[9] == '_' else [columns[9]]
-                columns[9] = '|'.join([*misc, f'TagProbability={p:.4f}'])
-            lines[place] = '\t'.join(columns)
-            continue
-        spaced = given == 'conll' and ' ' in lines[place] and '\t' not in lines[place]
-        added = [tag, *([f'{p:.4f}'] if scores else [])]
-        lines[place] = (' ' if spaced else '\t').join([lines[place], *added])
-    return '\n'.join([*lines, '', ''])

@@ -33,12 +33,7 @@ from xlbench.trees import Params
 
 @dataclasses.dataclass(frozen=True)
 class Suggestion:
-    """One answer that was found.
-
-    Attributes:
-      text: what a person is shown.
-      score: what answers are ranked by.
-    """
+    """One answer that was found, as a person is shown it; answers are ranked by their scores."""
 
     text: str
     score: float
@@ -46,12 +41,9 @@ class Suggestion:
 
 @dataclasses.dataclass(frozen=True)
 class Classified:
-    """The label of one text, or pair of texts.
+    """The likeliest label of one text, or pair of texts, with its probability, 0 to 1.
 
-    Attributes:
-      label: the likeliest one.
-      probability: of it, 0 to 1.
-      probabilities: of every label, the likeliest first.
+    `probabilities` are those of every label, the likeliest first.
     """
 
     label: str
@@ -61,12 +53,9 @@ class Classified:
 
 @dataclasses.dataclass(frozen=True)
 class Tagged:
-    """The tags of one sentence.
+    """The tags of the words of one sentence, with their probabilities, 0 to 1.
 
-    Attributes:
-      words: of the sentence.
-      tags: of each word; metrics.tagging.CUT for words that the model had no room for.
-      probabilities: of the tags, 0 to 1; 0 for words that the model had no room for.
+    A word that the model had no room for has the tag metrics.tagging.CUT, and the probability 0.
     """
 
     words: tuple[str, ...]
@@ -92,12 +81,7 @@ class Languages:
 
     @classmethod
     def of(cls, tokenizer: tokenizers.Tokenizer, tasks: Mapping[str, TaskNote]) -> 'Languages':
-        """Takes the languages from the vocabulary and a run's config.json.
-
-        Args:
-          tokenizer: the model's.
-          tasks: {name: {'source_lang', 'target_lang', 'trained'}}; empty without a run.
-        """
+        """Takes the languages from the vocabulary and the tasks of a run's config.json, if any."""
         trained = [task for task in tasks.values() if task['trained']]
         targets = list(dict.fromkeys(t['target_lang'] for t in trained if t['target_lang']))
         sources = {}
@@ -118,9 +102,7 @@ class Languages:
     def choose(self, name: str, lang: str | None) -> str | None:
         """The language that is meant by `lang`; None where none is named and none is known.
 
-        Args:
-          name: of the model, for messages.
-          lang: ISO code.
+        Messages call the model by its `name`.
 
         Raises:
           UserError: it is missing, or unknown to the model.
@@ -144,16 +126,12 @@ class LoadedModel:
     """A model with all that its folder says of it.
 
     Attributes:
-      model: the module.
-      params: its parameters, on the mesh.
-      tokenizer: the vocabulary.
-      objective: what it was trained for.
+      params: on the mesh.
       lengths: most tokens of 'inputs' and 'targets' as the final evaluation has them, otherwise
         what the model holds.
       known: languages that a model that writes texts can be asked for.
       options: how such a model decodes in the final evaluation.
-      workdir: of the run; None for a checkpoint that no run of ours has trained.
-      config: of the run.
+      workdir, config: of the run; None for a checkpoint that no run of ours has trained.
       tasks: what the run's config.json says about each task, see Languages.of.
       labels: of a classifier or tagger, in the order of their ids.
       continues: whether answers go on in the middle of a text, so that no end is put behind it.
@@ -250,17 +228,13 @@ Answer = TypeVar('Answer')
 class Answerer(Generic[Asked, Answer]):
     """A model with its vocabulary that answers; `predict.load` makes it.
 
-    Args:
-      name: how the user called it.
-      opened: the model.
-      mesh: where it runs.
-      batch_size: texts that are answered together.
-      max_input_length: tokens; longer inputs are cut, and counted.
-
     Attributes:
+      name: how the user called it.
       languages: that it can be asked for.
-      num_cut: inputs so far that were longer than max_input_length.
-      batches: cuts texts into them, and counts the programs that were compiled.
+      batch_size: texts that are answered together.
+      max_input_length: tokens; longer inputs are cut.
+      num_cut: inputs so far that were longer.
+      batches: cuts texts into batches of few shapes.
     """
 
     languages: Languages
@@ -308,11 +282,9 @@ class Answerer(Generic[Asked, Answer]):
     ) -> Iterator[Answer]:
         """The answers to each example, in order, while later ones are computed.
 
-        Args:
-          examples: read ahead by CHUNK_BATCHES batches at most. None says that it may take a while
-            to the next one, so that those before it are answered first.
-          begin: dispatches a chunk of examples.
-          end: waits for what `begin` has returned, and gives the answers to the chunk.
+        Examples are read ahead by CHUNK_BATCHES batches at most; None says that it may take a while
+        to the next one, so that those before it are answered first. `begin` dispatches a chunk;
+        `end` waits for what `begin` has returned, and gives the answers to the chunk.
         """
         for chunk, begun in in_flight(chunks(examples, self.batch_size), begin, depth=1):
             yield from end(chunk, begun)

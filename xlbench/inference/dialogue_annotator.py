@@ -22,13 +22,8 @@ class DialogueAnnotator:
     whole dialogue; of one that is longer than the model's positions, of the part of whole
     utterances that it is in.
 
-    Args:
-      reader: the model.
-      settings: how many marks there are.
-      kinds: which of KINDS.
-
     Raises:
-      UserError: there is no such kind.
+      UserError: one of `kinds` is none of KINDS.
     """
 
     def __init__(

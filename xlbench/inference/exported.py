@@ -44,15 +44,10 @@ class Origin(TypedDict, total=False):
 
 
 def objective(folder: str | os.PathLike, family: str) -> dict[str, Json]:
-    """The objective that a folder's model was trained for.
+    """The objective that a folder's model was trained for: the block of the run, where it has one.
 
-    Args:
-      folder: of this program or of another one.
-      family: of the model.
-
-    Returns:
-      The block of the run that the folder is of; of another program's, what is usual. Taggers of
-      transformers label the first piece of a word (its run_ner.py, without label_all_tokens).
+    Of another program's folder it is the usual one. Taggers of transformers label the first piece
+    of a word (its run_ner.py, without label_all_tokens).
     """
     if notes := Notes.read(pathlib.Path(folder)):
         return notes.objective
@@ -115,17 +110,10 @@ def write_tokenizer(
     tasks: Mapping[str, TaskNote],
     max_length: int | None,
 ) -> list[str]:
-    """Writes the files that AutoTokenizer reads.
+    """Writes the files that AutoTokenizer reads; returns remarks for the user, a line each.
 
-    Args:
-      path: the vocabulary's file or folder, see tokenizers.path_of_workdir.
-      tokenizer: the same, loaded.
-      folder: where to.
-      tasks: of the run; they name its languages.
-      max_length: tokens of an input, for texts that are longer; None if that is not known.
-
-    Returns:
-      Remarks for the user, a line each.
+    The vocabulary is the file or folder `path`, see tokenizers.path_of_workdir. The run's tasks
+    name its languages, and texts of more than `max_length` tokens are cut, if that is known.
     """
     if isinstance(tokenizer, tokenizers.PairTokenizer):
         shutil.copyfile(path, folder / tokenizers.PAIR_COPY)

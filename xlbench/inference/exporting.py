@@ -56,12 +56,11 @@ def to_folder(
       target: does not exist yet.
       step: the checkpoint.
       dtype: of the weights in the files.
-      lora: what becomes of LoRA: 'merged' into the weights (also None), or 'separate': the
-        adapter alone is written.
+      lora: 'merged' into the weights (also None), or 'separate': the adapter alone is written.
       adapter: the language of the one that is meant, where a run has several.
 
     Returns:
-      What there is to say.
+      Lines for the user.
 
     Raises:
       UserError: there is no such form of the model, or an option cannot be.
@@ -92,8 +91,8 @@ def to_folder(
     }
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        more, generation = _write_beside(workdir, about, step, vocabulary, model, folder)
-        if notes := exported.Notes.read(folder):
+        more, generation, notes = _write_beside(workdir, about, step, vocabulary, model, folder)
+        if notes:
             scored = _results(workdir, step, said)
             made = (said[0], family, model_config, vocabulary.tokenizer, notes, about, scored)
             (folder / cards.NAME).write_text(Card(target.name, *made).text(), encoding='utf-8')
@@ -122,8 +121,7 @@ def card(workdir: str) -> str:
     model = runs.build_model(config.model, vocabulary.size, about.get('labels') or ())
     step = max(read_run(workdir).evaluations)
     with tempfile.TemporaryDirectory() as name:
-        _write_beside(workdir, about, step, vocabulary, model, pathlib.Path(name))
-        notes = exported.Notes.read(pathlib.Path(name))
+        *_, notes = _write_beside(workdir, about, step, vocabulary, model, pathlib.Path(name))
     if notes is None:
         raise UserError(f'{workdir} says nothing of its training')
     name = pathlib.Path(workdir).name
@@ -155,14 +153,14 @@ def _write_beside(
     vocabulary: 'Vocabulary',
     model: nn.Module,
     folder: pathlib.Path,
-) -> tuple[list[str], dict[str, Json]]:
+) -> tuple[list[str], dict[str, Json], exported.Notes | None]:
     """Writes the tokenizer and what a run knows of itself.
 
     Returns:
-      What there is to say, and keys of generation_config.json.
+      Lines for the user, keys of generation_config.json, and the notes of a run.
     """
     if vocabulary.tokenizer is None:
-        return [], {}
+        return [], {}, None
     config, tasks = ConfigDict(about['config']), about.get('tasks') or {}
     blocks = eval_blocks(config) if 'evals' in config else []
     block = blocks[0] if blocks else {}
@@ -179,7 +177,7 @@ def _write_beside(
         about = tensors.read_json(file) if file.is_file() else {}
         tensors.write_json(file, about | {'model_input_names': ['input_ids', 'attention_mask']})
     if not lengths:  # Of xlbench.convert, which has not trained it.
-        return remarks, {}
+        return remarks, {}, None
     objective = config.objective.to_dict()
     fields, evaluation, decoding, generation = {}, {}, {}, {}
     if config.model.family == 'dual_encoder':
@@ -197,8 +195,9 @@ def _write_beside(
         generation = exported.generation(vocabulary.tokenizer, options, tasks, objective)
     seed = config.get('seed', 0)
     origin = exported.Origin(config=config_hash(about['config']), seed=seed, step=step)
-    exported.Notes(objective, lengths, decoding, tasks, fields, evaluation, origin).write(folder)
-    return remarks, generation
+    notes = exported.Notes(objective, lengths, decoding, tasks, fields, evaluation, origin)
+    notes.write(folder)
+    return remarks, generation, notes
 
 
 def _write_sentence_files(
@@ -242,13 +241,9 @@ def _copy_responses(
 
 
 class Later:
-    """A parameter with the first rows of its vocabulary, read when its array is asked for.
+    """A parameter with the first `rows` of its axis 'vocab', read when its array is asked for.
 
-    Args:
-      read: gives the whole of it.
-      shape: of the whole.
-      axes: its logical axes.
-      rows: of the axis 'vocab', that are kept.
+    `read` gives the whole parameter, of this shape and with these logical axes.
     """
 
     def __init__(
@@ -291,7 +286,7 @@ class Vocabulary:
     Attributes:
       size: rows that a model needs for it.
       ids: special ids, for `to_config`.
-      tokenizer: the same, loaded; None where there is none.
+      tokenizer: None where there is none.
       path: its file or folder.
     """
 

@@ -46,11 +46,7 @@ class _Mark(NamedTuple):
 class Model(Answerer[Example, list[Prediction]]):
     """A model that writes texts with its vocabulary, ready to answer; `load` makes it.
 
-    Args:
-      name, opened, mesh, sizes: see Answerer.
-
-    Attributes:
-      options: how it decodes unless a call says otherwise.
+    It decodes by its `options` unless a call says otherwise.
     """
 
     def __init__(self, name: str, opened: LoadedModel, mesh: Mesh, **sizes: int):
@@ -115,13 +111,10 @@ class Model(Answerer[Example, list[Prediction]]):
         options: decoding.Options | None = None,
         reranker: Reranker | None = None,
     ) -> Iterator[list[Prediction]]:
-        """The answers to each example, in the order of the examples, while later ones are computed.
+        """The answers to each example, in their order, while later ones are computed.
 
-        Args:
-          examples: read ahead by CHUNK_BATCHES batches at most. None says that it may take a while
-            to the next one, so that those before it are answered first.
-          options: how; default self.options.
-          reranker: ranks the answers anew: Mmi, or Relevance.
+        Examples are read ahead as by `Answerer._in_order`; `options` and `reranker` are as for
+        `generate`.
         """
         options = options or self.options
         candidates = reranker.candidates(options) if reranker else options
@@ -183,11 +176,8 @@ class Model(Answerer[Example, list[Prediction]]):
     ) -> _Begun:
         """Dispatches a chunk, longest inputs first; returns before the device has answered.
 
-        Args:
-          chunk: texts.
-          numbers: of the examples; such a number decides with its seed what a sample is.
-          options: how they are decoded.
-          copies: of kernels, which all batches share.
+        The number of an example decides with the seed what a sample is. All batches share the
+        copies of kernels.
         """
         places = [i for i, example in enumerate(chunk) if example.text.strip()]
         inputs = dict(zip(places, self._inputs([chunk[i] for i in places]), strict=True))

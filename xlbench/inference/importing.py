@@ -23,15 +23,12 @@ from xlbench.training import checkpoints
 
 
 def to_workdir(source: str, target: pathlib.Path, extra_tokens: Sequence[str] = ()) -> list[str]:
-    """Reads a folder or hub name, writes a workdir.
+    """Reads a folder or hub name, writes a workdir `target`; returns lines for the user.
 
     Args:
       source: see huggingface/hub.py.
       target: does not exist yet.
       extra_tokens: words that become one token each.
-
-    Returns:
-      What there is to say.
 
     Raises:
       UserError: before anything is written, if the checkpoint is not whole.
@@ -106,12 +103,7 @@ def _config(
 
 
 def add_tokens(source: pathlib.Path, folder: pathlib.Path, words: Sequence[str]) -> int:
-    """Adds words to a tokenizer's files; returns the id of the first.
-
-    Args:
-      source: with the tokenizer's files as they are.
-      folder: with a copy of them, which is changed.
-      words: new ones.
+    """Adds words to a folder's copy of the tokenizer's files in `source`; returns the first's id.
 
     Raises:
       UserError: the words are not new, or the tokenizer cannot take them.

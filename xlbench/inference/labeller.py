@@ -36,14 +36,7 @@ _Begun = tuple[list[features.Example], list[tuple[list[int], jax.Array]]]
 
 
 class _Labeller(Answerer[Texts, Answer]):
-    """An encoder with a head, its vocabulary and its labels.
-
-    Args:
-      name, opened, mesh, sizes: see Answerer.
-
-    Attributes:
-      labels: that it chooses from.
-    """
+    """An encoder with a head, its vocabulary and its labels."""
 
     def __init__(self, name: str, opened: LoadedModel, mesh: Mesh, **sizes: int):
         super().__init__(name, opened, mesh, **sizes)
@@ -77,14 +70,11 @@ class _Labeller(Answerer[Texts, Answer]):
             raise unknown(f'language of {self.name}', lang, rows)
 
     def stream(self, examples: Iterable[Texts | None], lang: str | None = None) -> Iterator[Answer]:
-        """The answer to each example, in the order of the examples, while later ones are computed.
+        """The answer to each example, in their order, while later ones are computed.
 
-        Args:
-          examples: what `example` returns; read ahead by CHUNK_BATCHES batches at most.
-            None says that it may take a while to the next one, so that those before it are
-            answered first.
-          lang: ISO code of all texts, see `check_lang`; by default that of the training texts, if
-            they had one.
+        Examples are what `example` returns, read ahead as by `Answerer._in_order`. `lang` is the
+        ISO code of all texts, see `check_lang`; by default that of the training texts, if they had
+        one.
         """
         self.check_lang(lang)
         start = functools.partial(self._start, lang=lang or self._lang)
@@ -167,11 +157,9 @@ class Classifier(_Labeller[Classified]):
     def classify(
         self, texts: Sequence[str | tuple[str, str]], lang: str | None = None
     ) -> list[Classified]:
-        """The label of each text, or pair of texts.
+        """The label of each text, or of each pair (first, second) if it was trained on pairs.
 
-        Args:
-          texts: texts; or pairs (first, second), if the model was trained on pairs.
-          lang: see `stream`.
+        `lang` is as for `stream`.
 
         Raises:
           UserError: an input is empty, or a pair where a single text is needed, or the other way.
@@ -221,11 +209,9 @@ class Tagger(_Labeller[Tagged]):
     def tag(
         self, sentences: Sequence[str | Sequence[str]], lang: str | None = None
     ) -> list[Tagged]:
-        """The tags of each sentence.
+        """The tags of each sentence, a list of words or a text, which is split at white space.
 
-        Args:
-          sentences: lists of words; or texts, which are split at white space.
-          lang: see `stream`.
+        `lang` is as for `stream`.
 
         Raises:
           UserError: a sentence or a word is empty.

@@ -24,11 +24,7 @@ Program = Callable[[Params, Mapping[str, jax.Array]], jax.Array]
 class LanguageModel(Model):
     """A model without an encoder, with its vocabulary; `load` makes it.
 
-    Args:
-      name, opened, mesh, sizes: see Answerer.
-
     Attributes:
-      tokenizer: its vocabulary.
       max_positions: tokens of a text, inputs and answers together.
     """
 

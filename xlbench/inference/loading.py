@@ -1,14 +1,17 @@
-"""Opens any trained model that answers, see `load`.
+"""Opens any trained model that answers, see `load`, and encoders of sentences.
 
 A workdir of a run or of xlbench.convert, a folder in the form of Hugging Face, or a hub name.
 """
 
 import dataclasses
+import functools
+import os
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import flax.linen as nn
 import jax
+import numpy as np
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, decoding, models, runs
@@ -18,7 +21,7 @@ from xlbench.data import features, tokenizers
 from xlbench.evaluators import generation
 from xlbench.huggingface import checkpoint as hf_checkpoint, hub, sentence_files, tensors
 from xlbench.inference import exported
-from xlbench.inference.answering import Languages, LoadedModel, eval_blocks
+from xlbench.inference.answering import Languages, LoadedModel, digest_of, eval_blocks
 from xlbench.inference.generator import Model
 from xlbench.inference.labeller import KINDS, Classifier, Tagger
 from xlbench.inference.language_model import LanguageModel
@@ -26,6 +29,7 @@ from xlbench.inference.retriever import Retriever
 from xlbench.models import lora
 from xlbench.models.generator import Generator
 from xlbench.parallel import partitioning
+from xlbench.retrieval.text_encoder import TextEncoder
 from xlbench.system import untrusted
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
@@ -34,6 +38,7 @@ from xlbench.training.objectives.contract import Objective
 
 # Inputs of a checkpoint that no run of ours has trained, in tokens; less where it holds less.
 MAX_INPUT_LENGTH = 512
+MAX_SENTENCE = 128  # Tokens of a text, its end included; as Sentence-BERT's models have it.
 
 
 def load(
@@ -96,12 +101,9 @@ def load(
 
 
 def open_model(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, str]) -> LoadedModel:
-    """Reads the model that a user names.
+    """Reads the model that a user names, see the top of xlbench/predict.py, onto a mesh.
 
-    Args:
-      spec: see the top of xlbench/predict.py.
-      mesh: where its parameters go.
-      fields: of the model's config that are not to be as they were in training.
+    Some `fields` of the model's config are not to be as they were in training.
 
     Raises:
       UserError: there is no such model, or it cannot answer texts.
@@ -262,3 +264,52 @@ def _input_limit(model: nn.Module) -> int:
     # Where answers are the rest of the text, they need positions, too.
     shared = isinstance(model, Generator) and model.decoder_only
     return min(MAX_INPUT_LENGTH, most // 2 if shared else most)
+
+
+class SentenceEncoder:
+    """An encoder of texts as vectors.
+
+    It is the messages' side of a run whose objective is retrieval; or a BERT, RoBERTa or XLM-R as a
+    folder in the form of Hugging Face or a hub name, whose vectors are means of the tokens'
+    (arXiv:1908.10084, section 3). It encodes `batch_size` texts together.
+
+    Raises:
+      UserError: it is not an encoder.
+    """
+
+    def __init__(self, spec: str, batch_size: int = 64):
+        mesh = partitioning.make_mesh()
+        folder = pathlib.Path(os.path.expanduser(spec))
+        if (folder / 'checkpoints').is_dir():
+            opened = open_model(spec, mesh, {})
+            if opened.objective.view != 'retrieval':
+                raise UserError(
+                    f'{spec} is a run for {opened.objective.view}, which has no vectors of texts; '
+                    'name one for retrieval, or a public encoder'
+                )
+            model, params, self._tokenizer = opened.model, opened.params, opened.tokenizer
+        else:
+            place = str(hub.local_folder(spec))
+            fields = dict(shared=True, pooling='mean', projection_dim=0, normalize=False)
+            source = hf_checkpoint.open(place, fields)
+            self._tokenizer = tokenizers.load(place, '')
+            model, params = models.build(**source.model), hf_checkpoint.load_params(source)
+        size = model.config.vocab_size
+        self._params = params
+        self._encode = TextEncoder(
+            model,
+            mesh,
+            'left',
+            batch_size=batch_size,
+            max_length=min(MAX_SENTENCE, max_inputs(model) or MAX_SENTENCE),
+            conventions=features.Conventions.of_tokenizer(self._tokenizer, size),
+        )
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """The hash of the encoder, see digest_of."""
+        return digest_of(self._params, self._tokenizer)
+
+    def __call__(self, texts: Sequence[str]) -> np.ndarray:
+        """The vectors of texts, [len(texts), dimensions] float32."""
+        return self._encode(self._params, self._tokenizer.encode_inputs(texts))

@@ -26,7 +26,6 @@ class Mmi(Reranker):
 
     Attributes:
       model: answers in the other direction, from target_lang to source_lang.
-      weight: of what it says.
       length_weight: nats for a token.
     """
 
@@ -73,7 +72,7 @@ class Relevance(Reranker):
             raise UserError(f'rerank_weight is {self.weight}; 0 to 1 is allowed')
 
     def scores(self, examples: Sequence[Example], answers: Sequence[Prediction]) -> np.ndarray:
-        """The new scores [n] of n answers, each to the example at its place."""
+        """See Reranker."""
         relevance = self.retriever.relevance([e.text for e in examples], [a.text for a in answers])
         generated = np.array([answer.score for answer in answers])
         return (1 - self.weight) * generated + self.weight * relevance
@@ -91,11 +90,10 @@ def _trained_on(model: str) -> set[str]:
 def of_flags(
     args: argparse.Namespace, sizes: Mapping[str, Mapping[str, int] | int | str | None]
 ) -> Mmi | Relevance | None:
-    """The model that a command line names to rank the answers of a generator anew, loaded.
+    """Loads the model that a command line names to rank the answers of a generator anew.
 
-    Args:
-      args: the flags of xlbench.predict, or of xlbench.evaluate.
-      sizes: mesh, batch_size and dtype of the model.
+    `args` are the flags of xlbench.predict or xlbench.evaluate; `sizes` are mesh, batch_size and
+    dtype of the model.
 
     Raises:
       UserError: there is no such model, or it is of another kind.

@@ -57,11 +57,9 @@ class Retriever(Answerer[Example, list[Suggestion]]):
     language were evaluated too: it is prepared if it is missing, encoded when it is first needed,
     and its vectors are kept in WORKDIR/responses for the next time.
 
-    Args:
-      name, opened, mesh, batch_size, max_input_length: see Answerer.
-      responses: a file with the responses to all messages in place of the run's, in the form of
-        ResponseSet.of_file. No language is asked for then.
-      lm_weight: of a response's log-likelihood; default: the final evaluation's.
+    A file of `responses` to all messages, in the form of ResponseSet.of_file, takes the place of
+    the run's; no language is asked for then. `lm_weight` is that of a response's log-likelihood, by
+    default the final evaluation's.
     """
 
     def __init__(
@@ -112,13 +110,10 @@ class Retriever(Answerer[Example, list[Suggestion]]):
     def suggest(
         self, texts: Sequence[str], lang: str | None = None, count: int = NUM_SUGGESTIONS
     ) -> list[list[Suggestion]]:
-        """Replies to each message, best first; none to an empty one.
+        """The `count` best replies to each message, best first; none to an empty one.
 
-        Args:
-          texts: messages.
-          lang: ISO code, of messages and replies; has to be given where there are several response
-            sets.
-          count: of suggestions; fewer where the response set has no more clusters.
+        There are fewer where the response set has no more clusters. `lang` is the ISO code of
+        messages and replies; it has to be given where there are several response sets.
 
         Raises:
           UserError: a language that is missing or unknown, a count that cannot be.
@@ -130,12 +125,10 @@ class Retriever(Answerer[Example, list[Suggestion]]):
     def stream(
         self, examples: Iterable[Example | None], count: int = NUM_SUGGESTIONS
     ) -> Iterator[list[Suggestion]]:
-        """The replies to each example, in the order of the examples, before later ones are read.
+        """The `count` replies to each example, in their order, before later ones are read.
 
-        Args:
-          examples: taken in chunks of up to CHUNK_BATCHES batches. None says that it may take a
-            while to the next one, so that those before it are answered first.
-          count: of each.
+        Examples are taken in chunks of up to CHUNK_BATCHES batches; for None see
+        `Answerer._in_order`.
         """
         if count < 1:
             raise UserError(f'{count} suggestions are asked for; 1 or more are allowed')

@@ -89,11 +89,7 @@ def with_tuples(value: Setting) -> Setting:
 
 
 def frame(rows: Iterable[Mapping[str, Cell]], index: Sequence[str] = ()) -> 'pd.DataFrame':
-    """Makes a frame of rows; a row without a column of the others has NaN there.
-
-    Args:
-      rows: column to value.
-      index: the columns that name a row.
+    """Makes a frame of rows, named by the columns of `index`; a row without a column has NaN there.
 
     Raises:
       UserError: pandas is not installed.

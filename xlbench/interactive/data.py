@@ -23,10 +23,7 @@ _TEXT = '_pretokenized'  # What the names of texts end with, beside their tokens
 
 @plainly
 def list_tasks(benchmark: str = '') -> 'pd.DataFrame':
-    """Lists the tasks of the benchmarks, a row each.
-
-    Args:
-      benchmark: the name of one; '' is all of them.
+    """Lists the tasks of a benchmark, or of all of them, a row each.
 
     Returns:
       A frame by task: benchmark, what the task is about, source and target language, and the
@@ -56,18 +53,13 @@ def read_examples(
 ) -> 'pd.DataFrame':
     """Reads the first examples of a task: their texts, and the tokens that a model reads.
 
-    What is not prepared yet is prepared, as a run with this config would do it.
-
-    Args:
-      config: of a run; its block `data` says where the task is, and the vocabulary.
-      task: a task or a mixture, also one of your own.
-      split: of the task.
-      count: how many examples, at most, of each task.
+    The task may be a mixture, or one of your own. What is not prepared yet is prepared, as a run
+    with this config would do it.
 
     Returns:
       A frame with a row for each example: `inputs` and `targets` are texts; `inputs_tokens` and
       `targets_tokens` are lists of tokens, the end of a text among them. Labels of a text or of
-      its words are numbers. Those of a mixture have a column `task`.
+      its words are numbers. A mixture has `count` examples of each task, and a column `task`.
     """
     data = config.data
     config_lib.check_task(task, 'task', data.root, data.vocabulary)
@@ -105,11 +97,7 @@ def _example(record: Record, pieces: Sequence[str], labelled: bool) -> dict[str,
 
 @plainly
 def read_batch(config: ConfigDict, stage: str = '') -> dict[str, np.ndarray]:
-    """Reads the first batch that a stage of a run trains on.
-
-    Args:
-      config: of a run.
-      stage: the stage's name; '' is the first.
+    """Reads the first batch that a stage of a run, by default the first, trains on.
 
     Returns:
       Feature to array [rows, length]. Where rows hold several examples, segment ids tell them

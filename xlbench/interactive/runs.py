@@ -54,12 +54,10 @@ class Run(_Workdir):
 
     @plainly
     def train(self, config: ConfigDict | None = None) -> None:
-        """Trains as `python -m xlbench.train` does; what was begun goes on, also after an error.
+        """Trains as `python -m xlbench.train` does; without a config it goes on with the run's own.
 
-        To interrupt the kernel saves the step that the run is at.
-
-        Args:
-          config: of `load_config`, or made in Python; None goes on with the run's own.
+        A run that was begun goes on, also after an error. To interrupt the kernel saves the step
+        that the run is at.
         """
         config = self.config if config is None else config
         commands.check_run(config, self.workdir)
@@ -164,11 +162,7 @@ class Run(_Workdir):
 
     @plainly
     def model(self, step: str = 'best') -> Model | Retriever | Classifier | Tagger:
-        """Opens the model once; see `xlbench.predict.load`.
-
-        Args:
-          step: 'best', 'last' or a step.
-        """
+        """Opens the model of 'best', 'last' or a step once; see `xlbench.predict.load`."""
         if step not in self._models:
             _begin()
             self._models[step] = load(f'{self.workdir}@{step}')
@@ -231,16 +225,14 @@ class Sweep(_Workdir):
     def results(self) -> 'pd.DataFrame':
         """Reads the results: a row for each adaptation, and one for each score without shots.
 
-        Returns:
-          A frame with the columns of results.csv, as docs/fewshot.md lists them.
+        The columns are those of results.csv, as docs/fewshot.md lists them.
         """
         rows = map(dataclasses.asdict, SweepResults.read(self.workdir).rows)
         return frame({k: v for k, v in row.items() if k != 'curve'} for row in rows)
 
     @plainly
     def table(self) -> str:
-        """Gives the tables of the sweep as a text to print.
-        """
+        """Gives the tables of the sweep as a text to print."""
         return sweep_report.table(self.workdir)
 
 
@@ -248,12 +240,9 @@ class Sweep(_Workdir):
 def write_report(
     runs: Sequence[Run | Sweep], output: str | os.PathLike, **options: Setting
 ) -> None:
-    """Writes the report of runs, as `python -m xlbench.report` does, or of sweeps.
+    """Writes the report of runs, as `python -m xlbench.report` does, or of sweeps, into a folder.
 
-    Args:
-      runs: runs alone, or sweeps alone.
-      output: the folder that it is written into.
-      **options: of runs, the other flags of that program.
+    Runs and sweeps have reports of their own. Those of runs take the other flags of that program.
     """
     folders = [run.workdir for run in runs]
     if any(isinstance(run, Sweep) for run in runs):
