@@ -43,12 +43,12 @@ _MARK = 'xlbench judgement: made by python -m xlbench.annotate, may be overwritt
 
 
 def _make(args: argparse.Namespace) -> int:
-    from xlbench.judgement import pages, scales, sources, studies  # They load for a second.
+    from xlbench.judgement import sources, studies  # They load for a second.
 
     judges = _judges(args.judges)
     output = pathlib.Path(args.output)
     files.check_new(output)
-    scale = scales.load(args.scale)
+    scale = studies.load_scale(args.scale)
     systems = sources.read(
         args.systems, args.step, args.split, _words(args.tasks), args.task, args.sets
     )
@@ -62,13 +62,13 @@ def _make(args: argparse.Namespace) -> int:
         title=args.title,
         langs=(args.source_lang or args.lang, args.lang),
     )
-    names = [pages.page_name(sheet) for sheet in study.sheets]
+    names = [studies.page_name(sheet) for sheet in study.sheets]
     if len({name.lower() for name in names}) < len(names):
         raise UserError(f'--judges={args.judges}: two names give the same name of a file')
     with locks.atomic_folder(output) as folder:  # Pages without their key would be of no use.
         (folder / 'pages').mkdir()  # Apart from the key, which nobody may send with them.
         for sheet, name in zip(study.sheets, names, strict=True):
-            files.write(folder / 'pages' / name, pages.document(study, sheet))
+            files.write(folder / 'pages' / name, studies.document(study, sheet))
         files.write(folder / 'key.json', studies.encode(study))
     tasks = len({item.task for item in study.items})
     print(f'{len(study.items)} items of {tasks} tasks, {len(study.systems)} systems')

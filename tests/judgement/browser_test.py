@@ -9,7 +9,7 @@ import pytest
 from chromium import fits
 
 from xlbench import annotate
-from xlbench.judgement import answers, corrections, pages, studies
+from xlbench.judgement import answers, corrections, studies
 
 PHONE, DESK = {'width': 390, 'height': 844}, {'width': 1280, 'height': 900}
 
@@ -38,7 +38,8 @@ def open_page(browser):
 
 def write(folder: pathlib.Path, study: studies.Study) -> None:
     for sheet in study.sheets:
-        (folder / pages.page_name(sheet)).write_text(pages.document(study, sheet), encoding='utf-8')
+        page = studies.document(study, sheet)
+        (folder / studies.page_name(sheet)).write_text(page, encoding='utf-8')
     (folder / 'key.json').write_bytes(studies.encode(study))
 
 
@@ -53,7 +54,7 @@ def save(page, button: str, folder: pathlib.Path) -> pathlib.Path:
 def test_without_a_script_nothing_is_offered_that_would_do_nothing(browser, tmp_path):
     study = judging.study()
     write(tmp_path, study)
-    path = tmp_path / pages.page_name(study.sheets[0])
+    path = tmp_path / studies.page_name(study.sheets[0])
     for works in (False, True):
         page = browser.new_context(java_script_enabled=works).new_page()
         page.goto(path.as_uri())
@@ -169,7 +170,7 @@ def test_texts_stay_texts(open_page, tmp_path):
     study.items[study.sheets[0].order[0]].texts['system-0'] = attack
     study.items[study.sheets[0].order[0]].input = 'wort ' * 400
     path = tmp_path / 'page.html'
-    path.write_text(pages.document(study, study.sheets[0]), encoding='utf-8')
+    path.write_text(studies.document(study, study.sheets[0]), encoding='utf-8')
     page = open_page(path, PHONE)
     page.click('#start')
     assert attack in page.locator('.texts .text').all_inner_texts()

@@ -11,7 +11,7 @@ import pytest
 from workdir_files import write_result, write_workdir
 
 from xlbench import annotate, report
-from xlbench.judgement import answers, pages, scales, scores, sources, studies
+from xlbench.judgement import answers, scores, sources, studies
 from xlbench.reporting import render
 from xlbench.system import errors
 from xlbench.system.errors import UserError
@@ -35,7 +35,7 @@ def test_a_study_is_made_from_its_seed():
     assert anna.page != ben.page
     sampled = studies.make(
         [judging.source('a', '?'), judging.source('b', '!', 9)],
-        scales.SCALES['ratings'],
+        studies.SCALES['ratings'],
         ['anna'],
         items=5,
         seed=1,
@@ -51,7 +51,7 @@ def test_judges_see_no_mark_that_is_for_models():
     }
     plain = {'0': msgspec.structs.replace(rows['0'], input='Rom ist <alt>. <answer> Rom')}
     both = [sources.Source(n, n, {'mtg_qg_en_de': r}) for n, r in (('a', rows), ('b', plain))]
-    study = studies.make(both, scales.SCALES['ratings'], ['anna'], items=0, seed=1)
+    study = studies.make(both, studies.SCALES['ratings'], ['anna'], items=0, seed=1)
     assert study.items[0].input == 'Rom ist <alt>.\n\nAnswer: Rom'
 
 
@@ -66,7 +66,7 @@ def test_subsets_of_systems_are_the_same_for_all_judges():
 
 def test_a_page_is_blind_and_loads_nothing():
     study = judging.study(langs=('he', 'ar'), judges=['<i>anna</i>'], title='a < b & "c"')
-    page = pages.document(study, study.sheets[0])
+    page = studies.document(study, study.sheets[0])
     assert not re.search(r'system-\d|key|jsonl', page.split('id="study">')[1].split('</script>')[0])
     assert page.count('<script') == 2 and '<b>' not in page and '<i>' not in page
     assert 'a &lt; b &amp; &#34;c&#34;' in page and '&lt;i&gt;anna' in page
@@ -75,7 +75,7 @@ def test_a_page_is_blind_and_loads_nothing():
     content = json.loads(page.split('id="study">')[1].split('</script>')[0])
     item = content['items'][0]
     assert (item['inputDir'], item['dir'], item['lang']) == ('rtl', 'rtl', 'ar')
-    assert pages.page_name(study.sheets[0]) == 'i-anna-i.html'
+    assert studies.page_name(study.sheets[0]) == 'i-anna-i.html'
 
 
 def test_ratings_by_hand(tmp_path):
@@ -264,7 +264,7 @@ def test_systems_from_files_and_runs(tmp_path, capsys):
     records.write_text('{"id": 0, "prediction": "a", "input": "x"}\n{"id": 1, "prediction": "b"}\n')
     systems = sources.read([f'one={lines}', str(records)], 'last', '', [], 'texts')
     assert [source.name for source in systems] == ['one', 'records']
-    study = studies.make(systems, scales.SCALES['ratings'], ['j'], items=0)
+    study = studies.make(systems, studies.SCALES['ratings'], ['j'], items=0)
     assert [item.texts['one'] for item in study.items] == ['eins', 'zwei']
     assert study.items[0].input == 'x'
     run, output = tmp_path / 'run', tmp_path / 'study'
@@ -329,7 +329,7 @@ def test_own_scales(tmp_path):
     path = tmp_path / 'scale.json'
     aspect = {'name': 'Tone', 'question': 'Is it polite?', 'levels': ['no', 'yes']}
     path.write_text(json.dumps({'kind': 'ratings', 'aspects': [aspect]}))
-    assert scales.load(str(path)).aspects[0].levels == ['no', 'yes']
+    assert studies.load_scale(str(path)).aspects[0].levels == ['no', 'yes']
     for change, message in (
         ([{**aspect, 'levels': []}], 'as many levels'),
         ([aspect, aspect], 'same name'),
@@ -338,7 +338,7 @@ def test_own_scales(tmp_path):
     ):
         path.write_text(json.dumps({'kind': 'ratings', 'aspects': change}))
         with pytest.raises(UserError, match=message):
-            scales.load(str(path))
+            studies.load_scale(str(path))
 
 
 def replies_run(folder, task: str, rouge: float, **texts):

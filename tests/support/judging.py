@@ -4,7 +4,7 @@ import json
 import pathlib
 import zlib
 
-from xlbench.judgement import scales, sources, studies
+from xlbench.judgement import sources, studies
 
 WORDS = [
     'Zug', 'Haus', 'Brücke', 'See', 'Wald', 'Berg', 'Turm', 'Fluss', 'Weg', 'Tor', 'Uhr', 'Boot'
@@ -27,7 +27,8 @@ def study(kind: str = 'ratings', systems: int = 2, judges=('anna', 'ben'), **kwa
     endings = ('?', ' <b>denn</b>?', '', ' ist ist')
     chosen = [source(f'system-{i}', endings[i]) for i in range(systems)]
     langs = kwargs.pop('langs', ('de', 'de'))
-    return studies.make(chosen, scales.SCALES[kind], judges, items=0, seed=5, langs=langs, **kwargs)
+    scale = studies.SCALES[kind]
+    return studies.make(chosen, scale, judges, items=0, seed=5, langs=langs, **kwargs)
 
 
 def answers(study, judge: str, choose) -> dict:

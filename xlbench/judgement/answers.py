@@ -27,7 +27,6 @@ class Answer(msgspec.Struct, frozen=True):
 
     Attributes:
       item: its number on the page, from 1.
-      aspect: that it is about.
       text: the letter of the text that is rated or chosen.
       rating: from 1; None where texts are chosen.
       choice: 'best' or 'worst'; None where texts are rated.
@@ -54,13 +53,12 @@ class _File(msgspec.Struct):
 
 @dataclasses.dataclass(frozen=True)
 class Judged:
-    """Answers of a study's judges.
+    """Answers of the judges of a study that have answered.
 
     Attributes:
-      judges: those whose answers are there.
       ratings: (item of the study, system, aspect) -> judge -> rating.
       choices: (item of the study, aspect) -> judge -> (best, worst).
-      notes: what has to be said beside the numbers.
+      notes: sentences that belong beside the numbers.
     """
 
     judges: tuple[str, ...]
@@ -70,11 +68,7 @@ class Judged:
 
 
 def read(paths: Sequence[str], study: Study) -> Judged:
-    """Reads the files of answers to a study.
-
-    Args:
-      paths: one for each judge.
-      study: that they answer.
+    """Reads the files of answers to a study, one for each judge.
 
     Raises:
       UserError: a file is not what a page of this study saved, or a judge has two different ones.

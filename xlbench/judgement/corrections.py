@@ -11,7 +11,7 @@ from typing import Annotated
 
 import msgspec
 
-from xlbench.judgement import pages
+from xlbench.judgement import studies
 from xlbench.system import files, untrusted
 from xlbench.system.errors import UserError, shortened
 
@@ -20,14 +20,12 @@ _Word = Annotated[str, msgspec.Meta(max_length=200)]
 
 
 class Sheet(msgspec.Struct, frozen=True):
-    """Some examples, and what a machine made of them.
+    """Some examples, and their translations by a machine.
 
     Attributes:
       name: of the sheet, and its file: 'qg-es-001'.
-      title: at the top of the page.
-      source_lang: ISO code of the originals.
-      lang: of the translations.
-      fields: what the texts of an example are.
+      source_lang, lang: ISO codes of the originals and the translations.
+      fields: names of the texts of an example.
       rules: paragraphs that tell the person what to do.
       sources: the texts of each example.
       texts: their translations.
@@ -69,9 +67,7 @@ class Corrections(msgspec.Struct, frozen=True):
     """Corrections of one sheet by one person.
 
     Attributes:
-      path: of the file.
-      name: of the sheet, as the file says it.
-      sheet: its id.
+      name, sheet: the sheet's, as the file says it, and its id.
       texts: example of the sheet, from 0 -> its corrected texts, None where it is left out.
     """
 
@@ -83,7 +79,7 @@ class Corrections(msgspec.Struct, frozen=True):
 
 def document(sheet: Sheet) -> str:
     """The page of a sheet."""
-    source, target = pages.language(sheet.source_lang), pages.language(sheet.lang)
+    source, target = studies.language(sheet.source_lang), studies.language(sheet.lang)
     items = [
         {'source': source_texts, 'texts': texts}
         for source_texts, texts in zip(sheet.sources, sheet.texts, strict=True)
@@ -100,7 +96,7 @@ def document(sheet: Sheet) -> str:
         'dir': target[1],
         'items': items,
     }
-    return pages.html_page('corrections.js', data, sheet.title, sheet.name)
+    return studies.html_page('corrections.js', data, sheet.title, sheet.name)
 
 
 def read(path: str) -> Corrections:

@@ -54,12 +54,9 @@ class Data(NamedTuple):
 
 
 def read(paths: Sequence[str], metrics: Sequence[str], lang: str) -> Data:
-    """Reads files of rated texts, and scores the texts.
+    """Reads files of rated texts that `xlbench annotate score` wrote, and scores the texts.
 
-    Args:
-      paths: files that `python -m xlbench.annotate score` wrote.
-      metrics: names of metrics.
-      lang: ISO code of the texts that do not say theirs.
+    `lang` is the ISO code of the texts that do not say theirs.
 
     Raises:
       UserError: a line is no rated text, or lines differ in their aspects.
@@ -92,14 +89,11 @@ def read(paths: Sequence[str], metrics: Sequence[str], lang: str) -> Data:
 def fit(data: Data, target: str, metrics: Sequence[str], seed: int) -> tuple[Fit, list[Table]]:
     """Fits all regressors to all targets, and keeps the best one for one of them.
 
-    Args:
-      data: rated texts.
-      target: an aspect, or 'mean'.
-      metrics: whose scores the features are.
-      seed: of the split and the regressors.
+    The target is an aspect, or 'mean'; the features are scores of the metrics, and the seed is that
+    of the split and the regressors.
 
     Returns:
-      What is kept, and the tables: each regressor's correlation with the ratings that choose,
+      The best regressor, and the tables: each regressor's correlation with the ratings that choose,
       and each score's with those that test.
 
     Raises:

@@ -15,11 +15,9 @@ from xlbench.system.errors import UserError, shortened
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """The predictions of one system.
+    """The predictions of one system, and the place where they were read.
 
     Attributes:
-      name: of the system.
-      place: where they come from.
       tasks: task -> id of the example -> prediction.
       data: 'sample' where the examples are made up.
     """

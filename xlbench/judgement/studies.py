@@ -1,7 +1,7 @@
-"""A study: which texts which judge sees in which order; its key says which system wrote them.
+"""A study: its questions, and which texts which judge sees in which order, on which page.
 
   key.json          all of the study; it stays with those who ask, or the judges are not blind
-  pages/NAME.html   one page a judge, see pages.py
+  pages/NAME.html   one page a judge, which loads nothing and sends nothing, see page/template.py
 
 The orders depend only on the seed, the study's name and each judge's name: the same command makes
 the same study. A page has numbers for its items and letters for its texts; only `Sheet` says which
@@ -10,37 +10,99 @@ examples and systems they stand for.
 
 import hashlib
 import json
+import os
+import pathlib
 import random
-from collections.abc import Sequence
-from typing import Annotated
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal
 
 import msgspec
 
-from xlbench.judgement.scales import Scale
+from xlbench.benchmarks import languages
 from xlbench.judgement.sources import Prediction, Source
+from xlbench.reporting.page import template
 from xlbench.reporting.results import task_name
-from xlbench.system import files
+from xlbench.system import errors, files
 from xlbench.system.errors import UserError, shortened
 
 FORMAT = 'xlbench study 1'
 MOST_SHOWN = 9  # Texts of an item: a key of the keyboard chooses one.
 LETTERS = 'ABCDEFGHI'
 _Index = Annotated[int, msgspec.Meta(ge=0, lt=10**7)]
+_Line = Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
+
+
+class Aspect(msgspec.Struct, forbid_unknown_fields=True):
+    """One aspect of a text, with the question that judges ask themselves.
+
+    Attributes:
+      levels: the meaning of each rating, the lowest first; none where the best and the worst text
+        are chosen.
+    """
+
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=40)]
+    question: _Line
+    levels: Annotated[list[_Line], msgspec.Meta(max_length=9)] = []
+
+
+class Scale(msgspec.Struct, forbid_unknown_fields=True):
+    """Aspects, in the order of the page, and how they are judged.
+
+    Attributes:
+      kind: 'ratings' of each text, or 'best_worst': the best and the worst of several.
+      instructions: paragraphs at the top of the guidelines.
+    """
+
+    kind: Literal['ratings', 'best_worst']
+    aspects: Annotated[list[Aspect], msgspec.Meta(min_length=1, max_length=20)]
+    instructions: Annotated[list[_Line], msgspec.Meta(max_length=20)] = []
+
+
+# Ratings of the aspects of appendix B of arXiv:2108.07140; best and worst by those of section 6.3
+# of arXiv:2202.05599; replies by the question of section 3.3 of arXiv:2106.02017.
+SCALES: dict[str, Scale] = files.read_json(
+    pathlib.Path(__file__).with_name('scales.json'), dict[str, Scale]
+)
+
+
+def load_scale(name: str) -> Scale:
+    """A scale by its name, or from a JSON file of that form.
+
+    Raises:
+      UserError: there is no such scale, or the file is not one.
+    """
+    if name in SCALES:
+        return SCALES[name]
+    if not os.path.isfile(name):
+        raise errors.unknown(
+            'scale', name, SCALES, 'Name one of them, or a JSON file with an own one'
+        )
+    scale = files.read_json(name, Scale)
+    counts = {len(aspect.levels) for aspect in scale.aspects}
+    if scale.kind == 'ratings' and (len(counts) > 1 or min(counts) < 2):
+        raise UserError(f'{name}: every aspect needs as many levels, from 2 to 9')
+    if len({aspect.name for aspect in scale.aspects}) < len(scale.aspects):
+        raise UserError(f'{name}: two aspects have the same name')
+    if any(not aspect.name.isprintable() for aspect in scale.aspects):
+        raise UserError(f'{name}: the name of an aspect is one line without control characters')
+    return scale
+
+
+# -----------------------------------------------------------------------------------------------
+# The texts.
 
 
 class Item(msgspec.Struct):
     """One example, and what the systems wrote for it.
 
     Attributes:
-      task: its task.
       id: of the example in the predictions.
       source_lang: ISO code of the input; '' if nobody knows.
       lang: ISO code of the texts.
-      input: what was to be answered.
-      references: what it should have been.
       shown: the systems whose texts are shown.
-      texts: system -> what it wrote.
-      scores: system -> its automatic scores.
+      texts: by system.
+      scores: by system, automatic ones.
     """
 
     task: str
@@ -58,7 +120,6 @@ class Sheet(msgspec.Struct):
     """Items of one judge.
 
     Attributes:
-      judge: the judge's name.
       page: hash of what the page shows, so that answers of another page are told apart.
       order: the items' numbers in the order of the page.
       slots: for each of them the systems behind the letters A, B, ...
@@ -74,14 +135,9 @@ class Study(msgspec.Struct):
     """All of a study, as its key.json has it.
 
     Attributes:
-      format: `FORMAT`.
       id: hash of the items and the scale.
-      title: as the pages have it.
       seed: of samples and orders.
-      scale: what is asked.
-      systems: their names.
       items: in the order of tasks.
-      sheets: one for each judge.
       data: 'sample' where the texts are about made-up examples.
       places: system -> where its predictions were read from.
     """
@@ -111,15 +167,9 @@ def make(
 ) -> Study:
     """Chooses the items, and puts them and the systems of each into a random order.
 
-    Args:
-      sources: two systems or more for best and worst, else one or more.
-      scale: what is asked.
-      judges: their names.
-      items: how many of each task; 0 is all.
-      shown: how many systems an item shows; 0 is all.
-      seed: of samples and orders.
-      title: as the pages have it.
-      langs: of input and texts where the name of the task does not say them.
+    There are two systems or more for best and worst, else one or more. Of each task it chooses
+    `items` examples, and an item shows the texts of `shown` systems; 0 is all. The languages of
+    input and texts are `langs` where the name of the task does not say them.
 
     Raises:
       UserError: the systems have no example in common, or different inputs for one.
@@ -183,7 +233,7 @@ def encode(study: Study) -> bytes:
     return msgspec.json.format(msgspec.json.encode(study), indent=1) + b'\n'
 
 
-def page_content(
+def _page_content(
     study: Study, judge: str, order: Sequence[int], slots: Sequence[Sequence[str]]
 ) -> dict:
     """Builds the content of a page, without any trace of which system is which."""
@@ -206,7 +256,7 @@ def _sheet(study: Study, judge: str) -> Sheet:
     rng = random.Random(f'{judge} {study.id} {study.seed}')
     order = rng.sample(range(len(study.items)), len(study.items))
     slots = [rng.sample(study.items[i].shown, len(study.items[i].shown)) for i in order]
-    data = page_content(study, judge, order, slots)
+    data = _page_content(study, judge, order, slots)
     page = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
     return Sheet(judge, page, order, slots)
 
@@ -273,3 +323,45 @@ def _same_input(task: str, key: str, predictions: dict[str, Prediction], lang: s
             f'{task}; they can be judged together only on the same examples'
         )
     return next(iter(said.values()), '')
+
+
+# -----------------------------------------------------------------------------------------------
+# The pages.
+
+
+def document(study: Study, sheet: Sheet) -> str:
+    """The page of one judge."""
+    data = _page_content(study, sheet.judge, sheet.order, sheet.slots)
+    for item in data['items']:
+        source, target = map(language, item.pop('langs'))
+        item |= {'inputLang': source[0], 'inputDir': source[1], 'lang': target[0], 'dir': target[1]}
+    data |= {'page': sheet.page, 'file': answers_name(study, sheet)}
+    return html_page('page.js', data, study.title, sheet.judge)
+
+
+def html_page(script_name: str, data: Mapping[str, object], title: str, name: str) -> str:
+    """A page with its script behind the one that all share; beside its title stands whose it is."""
+    scripts = ('page.common.js', script_name)
+    return template.render(__package__, scripts, data, title=title, judge=name)
+
+
+def page_name(sheet: Sheet) -> str:
+    """The name of a judge's page."""
+    return f'{_file_name(sheet.judge)}.html'
+
+
+def answers_name(study: Study, sheet: Sheet) -> str:
+    """Names the file in which a page saves its answers."""
+    return f'answers-{study.id}-{_file_name(sheet.judge)}.json'
+
+
+def _file_name(judge: str) -> str:
+    return re.sub(r'[^\w-]+', '-', judge).strip('-') or 'judge'
+
+
+def language(code: str) -> tuple[str, str]:
+    """HTML's lang and dir; the browser finds the direction of an unknown language itself."""
+    try:
+        return code, languages.get(code).direction
+    except UserError:
+        return '', 'auto'
