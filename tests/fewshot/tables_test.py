@@ -16,9 +16,9 @@ from tiny_sweep import group, row, zero_shot
 from xlbench.benchmarks import FEWSHOT
 from xlbench.benchmarks.paper import printed_rows
 from xlbench.fewshot import command, report
-from xlbench.fewshot.analysis import groups, paper, systems as systems_lib, tables
+from xlbench.fewshot.analysis import paper, systems as systems_lib, tables
 from xlbench.fewshot.analysis.sweeps import Sweep
-from xlbench.fewshot.results import Journal
+from xlbench.fewshot.results import Group, Journal
 from xlbench.reporting import render
 from xlbench.system import errors
 
@@ -71,7 +71,7 @@ def official(
 def test_mean_and_both_standard_deviations_by_hand(tmp_path):
     rows = [zero_shot('de', 45.0), *group('de', 1, [50.0, 54.0, 58.0, 46.0])]
     (system,) = systems(tmp_path, rows)
-    stats = system.groups[groups.Group('de', 1)]
+    stats = system.groups[Group('de', 1)]
     # Deviations from 52 are -2, 2, 6, -6: squares sum to 80.
     assert stats.mean == 52.0
     assert stats.deviation == pytest.approx((80 / 3) ** 0.5)
@@ -124,7 +124,7 @@ def test_a_sweep_of_nothing_but_empty_buckets_has_no_scores(tmp_path):
 def test_of_several_seeds_the_one_with_most_buckets_counts(tmp_path):
     rows = [*group('de', 1, [50.0, 60.0], seed=7), *group('de', 1, [99.0], seed=1)]
     (system,) = systems(tmp_path, rows)
-    stats = system.groups[groups.Group('de', 1)]
+    stats = system.groups[Group('de', 1)]
     assert (stats.mean, stats.seed) == (55.0, 7)
     assert 'Seed 7.' in tables.scores(system).notes
 

@@ -1,14 +1,12 @@
 """The model card of an exported folder, README.md, with the metadata that the hub reads.
 
 It only says what was trained and measured; the licence and the intended use are left to the person
-who publishes it.
+who publishes it. Its text is the template card.md.
 """
 
-import dataclasses
 import json
 import pathlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
 
 import jinja2
 
@@ -41,11 +39,19 @@ _KINDS = {
 } | {family: family for family in ('bert', 'dual_encoder', 'marian_ssru')}
 
 
-@dataclasses.dataclass(frozen=True)
-class Card:
-    """All that a card is made of.
+def text(
+    folder: str,
+    source: str,
+    family: str,
+    model: TransformerConfig,
+    tokenizer: tokenizers.Tokenizer,
+    notes: Notes,
+    about: Mapping[str, Json],
+    results: Sequence[Result],
+) -> str:
+    """The whole README.md.
 
-    Attributes:
+    Args:
       folder: its name, which names the model where its run names no config.
       source: what was exported, in words.
       family: of the model.
@@ -55,183 +61,157 @@ class Card:
       about: the run's config.json.
       results: of the checkpoint that is exported, those to report first.
     """
+    config, counts, hashes = (_block(about, key) for key in ('config', 'examples', 'manifests'))
+    argv, is_sample = about.get('argv'), about.get('data') == 'sample'
+    # The command that began the run, and the folder where it was typed.
+    typed = [*map(str, argv)] if isinstance(argv, list) else [], str(about.get('cwd') or '')
+    trained = sorted(task for task, of_task in notes.tasks.items() if of_task['trained'])
+    scored = {result.task for result in results}
+    measured = {f'{result.task}/{result.split}' for result in results}
+    name = _model_name(config, *typed) or folder
+    languages = _languages(notes, {*trained, *scored})
+    tags = ['xlbench', 'jax', *(['sample-data'] if is_sample else [])]
+    metadata = _metadata(
+        family,
+        model,
+        results,
+        is_sample=is_sample,
+        language=languages or None,
+        tags=tags,
+        base_model=_base_model(config, about.get('initialised_from')),
+        datasets=None if is_sample else _each_once(map(_first_word, trained)),
+        model_name=name,
+    )
+    facts = {'git': about.get('git'), 'versions': about.get('versions')}
+    signatures = {f'{m}: {text}' for r in results for m, text in r.signatures.items()}
+    marks = {}
+    if family not in _KINDS:
+        marks = {lang: _mark(tokenizer, lang, notes) for lang in target_languages(notes.tasks)}
+    templates = jinja2.Environment(
+        loader=jinja2.PackageLoader('xlbench.inference', ''),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    templates.filters |= {'text': render.markdown_text, 'items': render.items, 'repr': repr}
+    templates.filters['code'] = lambda *of: '\n'.join(render.code_block(*of))
+    page = templates.get_template('card.md').render(
+        metadata=metadata,
+        name=name,
+        source=source,
+        version=xlbench.__version__,
+        trained=trained,
+        kind=_KINDS.get(family) or FAMILIES[family].kind,
+        model=model,
+        has_pairs=any(task['trained'] and task.get('texts') == 2 for task in notes.tasks.values()),
+        word_piece=notes.objective.get('word_piece', 'last'),
+        marks={lang: mark for lang, mark in marks.items() if mark},
+        # The other tokenizers put it there themselves.
+        needs_end=tokenizer.family in ('gpt2', 'llama', 'qwen2'),
+        is_sentencepiece=isinstance(tokenizer, tokenizers.SentencePieceTokenizer),
+        is_sample=is_sample,
+        sample_data=notes_lib.SAMPLE_DATA,
+        languages=languages,
+        data=[
+            (name, str(counts.get(name, '')), str(hashes.get(name, ''))[:12])
+            for name in sorted({*counts, *hashes})
+            if name.partition('/')[0] in trained or name in measured
+        ],
+        results=results,
+        scores=[
+            (r.task, r.split, str(r.num_examples), name, f'{value:.2f}')
+            for r in results
+            for name, value in r.scores.items()
+        ],
+        remarks=dict.fromkeys(r.note for r in results if r.note),
+        signatures=sorted(signatures),
+        command=command_lines.command(*typed),
+        facts='; '.join(f'{k} {notes_lib.plain_fact(v)}' for k, v in facts.items() if v),
+        config='\n'.join(
+            f'{k}: {json.dumps(v, ensure_ascii=False)}' for k, v in sorted(config.items())
+        ),
+        lengths=notes.lengths,
+        decodes=bool(notes.decoding),
+        scored_languages=_languages(notes, scored),
+    )
+    # The machine's folders are nobody's business, and of no use elsewhere.
+    return command_lines.without_places(page)
 
-    folder: str
-    source: str
-    family: str
-    model: TransformerConfig
-    tokenizer: tokenizers.Tokenizer
-    notes: Notes
-    about: Mapping[str, Json]
-    results: Sequence[Result]
 
-    def text(self) -> str:
-        """The whole README.md."""
-        templates = jinja2.Environment(
-            loader=jinja2.PackageLoader('xlbench.inference', ''),
-            undefined=jinja2.StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            keep_trailing_newline=True,
+def _metadata(
+    family: str,
+    model: TransformerConfig,
+    results: Sequence[Result],
+    *,
+    is_sample: bool,
+    model_name: str,
+    **keys: str | list[str] | None,
+) -> str:
+    """The lines of YAML, by huggingface_hub itself."""
+    from huggingface_hub import EvalResult, ModelCardData  # It takes a while.
+
+    measured = [
+        EvalResult(
+            task_type=_TASKS.get(family, 'text-generation'),
+            dataset_type=_first_word(result.task),
+            # Scores of one set and one configuration are one score to the hub.
+            dataset_config=result.task,
+            dataset_name=f'{result.task}{" (made up)" if is_sample else ""}',
+            dataset_split=result.split,
+            metric_type=_hub_metric(score),
+            metric_name=score,
+            metric_value=round(value, 4),
+            metric_args={'signature': text} if (text := _signature(result, score)) else None,
         )
-        templates.filters |= {'text': render.markdown_text, 'items': render.items, 'repr': repr}
-        templates.filters['code'] = lambda *of: '\n'.join(render.code_block(*of))
-        page = templates.get_template('card.md').render(self._facts() | self._usage())
-        # The machine's folders are nobody's business, and of no use elsewhere.
-        return command_lines.without_places(page)
+        for result in results
+        if result.split == results[0].split  # The one to report first.
+        for score, value in result.scores.items()
+        if score not in LOSSES
+    ]
+    # sentence-transformers has no pooler.
+    is_theirs = isinstance(model, DualEncoderConfig) and model.pooling != 'pooler'
+    data = ModelCardData(
+        library_name='sentence-transformers' if is_theirs and model.shared else 'transformers',
+        pipeline_tag=_TASKS.get(family),
+        metrics=_each_once(result.metric_type for result in measured),
+        eval_results=measured or None,
+        model_name=model_name if measured else None,
+        **keys,
+    )
+    return f'{data.to_yaml().rstrip()}\n'
 
-    # ---------------------------------------------------------------------------------- metadata
 
-    def _metadata(self) -> str:
-        """The lines of YAML, by huggingface_hub itself."""
-        from huggingface_hub import EvalResult, ModelCardData  # It takes a while.
+def _model_name(config: Mapping[str, Json], argv: Sequence[str], cwd: str) -> str:
+    """Names a model by its config file, and the data that it was trained on last; '' without one.
 
-        task = _TASKS.get(self.family, 'text-generation')
-        measured = [
-            EvalResult(
-                task_type=task,
-                dataset_type=_first_word(result.task),
-                # Scores of one set and one configuration are one score to the hub.
-                dataset_config=result.task,
-                dataset_name=f'{result.task}{" (made up)" if self._is_sample else ""}',
-                dataset_split=result.split,
-                metric_type=_hub_metric(score),
-                metric_name=score,
-                metric_value=round(value, 4),
-                metric_args={'signature': text} if (text := _signature(result, score)) else None,
-            )
-            for result in self.results
-            if result.split == self.results[0].split  # The one to report first.
-            for score, value in result.scores.items()
-            if score not in LOSSES
-        ]
-        data = ModelCardData(
-            language=self._languages or None,
-            library_name=self._library,
-            pipeline_tag=_TASKS.get(self.family),
-            tags=['xlbench', 'jax', *(['sample-data'] if self._is_sample else [])],
-            base_model=self._base_model,
-            datasets=None if self._is_sample else _each_once(map(_first_word, self._trained)),
-            metrics=_each_once(result.metric_type for result in measured),
-            eval_results=measured or None,
-            model_name=self.name if measured else None,
-        )
-        return f'{data.to_yaml().rstrip()}\n'
+    A folder is called what its owner likes (out, exported), and says nothing about the model.
+    """
+    file = command_lines.config_of(argv, cwd)
+    stem = pathlib.PurePosixPath(file.partition(':')[0]).stem
+    stages = _block(config, 'stages')
+    last = stages[max(stages)] if stages else {}
+    mixture = last.get('mixture') if isinstance(last, dict) else ''
+    return '-'.join(filter(None, [stem, str(mixture or '')])) if stem else ''
 
-    @property
-    def name(self) -> str:
-        """The name of the model: of its config file, and of what it was trained on last.
 
-        A folder is called what its owner likes (out, exported), and says nothing about the model.
-        """
-        config = command_lines.config_of(*self._typed)
-        stem = pathlib.PurePosixPath(config.partition(':')[0]).stem
-        stages = _block(_block(self.about, 'config'), 'stages')
-        last = stages[max(stages)] if stages else {}
-        mixture = last.get('mixture') if isinstance(last, dict) else ''
-        return '-'.join(filter(None, [stem, str(mixture or '')])) if stem else self.folder
+def _base_model(config: Mapping[str, Json], read: Json) -> str | None:
+    """The name on the hub that training began with; None for a folder or another run."""
+    spec = str(config.get('init_from') or '')
+    # What is fetched from the hub is noted with the folder that it was fetched to.
+    is_of_hub = isinstance(read, str) and spec and read.startswith(f'{spec} (')
+    return spec.partition('@')[0] if is_of_hub else None
 
-    @property
-    def _library(self) -> str:
-        model = self.model  # sentence-transformers has no pooler.
-        is_theirs = isinstance(model, DualEncoderConfig) and model.pooling != 'pooler'
-        return 'sentence-transformers' if is_theirs and model.shared else 'transformers'
 
-    @property
-    def _base_model(self) -> str | None:
-        """The name on the hub that training began with; None for a folder or another run."""
-        spec = str(_block(self.about, 'config').get('init_from') or '')
-        read = self.about.get('initialised_from')
-        # What is fetched from the hub is noted with the folder that it was fetched to.
-        is_of_hub = isinstance(read, str) and spec and read.startswith(f'{spec} (')
-        return spec.partition('@')[0] if is_of_hub else None
-
-    # ---------------------------------------------------------------------------------- sections
-
-    def _facts(self) -> dict[str, Any]:
-        counts, hashes = (_block(self.about, key) for key in ('examples', 'manifests'))
-        measured = {f'{result.task}/{result.split}' for result in self.results}
-        facts = {'git': self.about.get('git'), 'versions': self.about.get('versions')}
-        config = sorted(_block(self.about, 'config').items())
-        signatures = {f'{m}: {text}' for r in self.results for m, text in r.signatures.items()}
-        return {
-            'metadata': self._metadata(),
-            'name': self.name,
-            'source': self.source,
-            'version': xlbench.__version__,
-            'trained': self._trained,
-            'is_sample': self._is_sample,
-            'sample_data': notes_lib.SAMPLE_DATA,
-            'languages': self._languages,
-            'data': [
-                (name, str(counts.get(name, '')), str(hashes.get(name, ''))[:12])
-                for name in sorted({*counts, *hashes})
-                if name.partition('/')[0] in self._trained or name in measured
-            ],
-            'results': self.results,
-            'scores': [
-                (r.task, r.split, str(r.num_examples), name, f'{value:.2f}')
-                for r in self.results
-                for name, value in r.scores.items()
-            ],
-            'remarks': dict.fromkeys(r.note for r in self.results if r.note),
-            'signatures': sorted(signatures),
-            'command': command_lines.command(*self._typed),
-            'facts': '; '.join(f'{k} {notes_lib.plain_fact(v)}' for k, v in facts.items() if v),
-            'config': '\n'.join(f'{k}: {json.dumps(v, ensure_ascii=False)}' for k, v in config),
-            'lengths': self.notes.lengths,
-            'decodes': bool(self.notes.decoding),
-            'scored_languages': self._languages_of({result.task for result in self.results}),
-        }
-
-    def _usage(self) -> dict[str, Any]:
-        """Returns what card.md needs to show how a folder gives the answers of its run."""
-        tokenizer, tasks = self.tokenizer, self.notes.tasks
-        kind = _KINDS.get(self.family) or FAMILIES[self.family].kind
-        marks = {}
-        if self.family not in _KINDS:
-            marks = {lang: _mark(tokenizer, lang, self.notes) for lang in target_languages(tasks)}
-        return {
-            'kind': kind,
-            'model': self.model,
-            'has_pairs': any(task['trained'] and task.get('texts') == 2 for task in tasks.values()),
-            'word_piece': self.notes.objective.get('word_piece', 'last'),
-            'marks': {lang: mark for lang, mark in marks.items() if mark},
-            # The other tokenizers put it there themselves.
-            'needs_end': tokenizer.family in ('gpt2', 'llama', 'qwen2'),
-            'is_sentencepiece': isinstance(tokenizer, tokenizers.SentencePieceTokenizer),
-        }
-
-    # ------------------------------------------------------------------------------------- facts
-
-    @property
-    def _typed(self) -> tuple[list[str], str]:
-        """The words of the command that began the run, and the folder where it was typed."""
-        argv = self.about.get('argv')
-        words = [str(word) for word in argv] if isinstance(argv, list) else []
-        return words, str(self.about.get('cwd') or '')
-
-    @property
-    def _is_sample(self) -> bool:
-        return self.about.get('data') == 'sample'
-
-    @property
-    def _trained(self) -> list[str]:
-        return sorted(task for task, about in self.notes.tasks.items() if about['trained'])
-
-    @property
-    def _languages(self) -> list[str]:
-        """Lists the language codes of the tasks that were trained on or scored."""
-        return self._languages_of({*self._trained, *(result.task for result in self.results)})
-
-    def _languages_of(self, tasks: Collection[str]) -> list[str]:
-        named = (
-            about.get(f'{side}_lang')
-            for task, about in self.notes.tasks.items()
-            for side in ('source', 'target')
-            if task in tasks
-        )
-        return sorted(set(filter(None, named)))
+def _languages(notes: Notes, tasks: Collection[str]) -> list[str]:
+    """Lists the language codes of tasks."""
+    named = (
+        about.get(f'{side}_lang')
+        for task, about in notes.tasks.items()
+        for side in ('source', 'target')
+        if task in tasks
+    )
+    return sorted(set(filter(None, named)))
 
 
 def _block(about: Mapping[str, Json], key: str) -> Mapping[str, Json]:

@@ -18,7 +18,6 @@ from xlbench.evaluators import generation as generation_evaluator
 from xlbench.huggingface import checkpoint as hf_checkpoint, hub, peft, sentence_files, tensors
 from xlbench.inference import cards, exported
 from xlbench.inference.answering import eval_blocks
-from xlbench.inference.cards import Card
 from xlbench.models import bert, dual_encoder, lora as lora_lib
 from xlbench.models.families import MODEL_TYPES
 from xlbench.models.generator import Generator
@@ -95,7 +94,7 @@ def to_folder(
         if notes:
             scored = _results(workdir, step, said)
             made = (said[0], family, model_config, vocabulary.tokenizer, notes, about, scored)
-            (folder / cards.NAME).write_text(Card(target.name, *made).text(), encoding='utf-8')
+            (folder / cards.NAME).write_text(cards.text(target.name, *made), encoding='utf-8')
         hf_checkpoint.save(
             target,
             family,
@@ -124,9 +123,9 @@ def card(workdir: str) -> str:
         *_, notes = _write_beside(workdir, about, step, vocabulary, model, pathlib.Path(name))
     if notes is None:
         raise UserError(f'{workdir} says nothing of its training')
-    name = pathlib.Path(workdir).name
-    made = (f'{name} at step {step}', config.model.family, model.config)
-    return Card(name, *made, vocabulary.tokenizer, notes, about, _results(workdir, step, [])).text()
+    name, scored = pathlib.Path(workdir).name, _results(workdir, step, [])
+    made = (config.model.family, model.config, vocabulary.tokenizer, notes, about, scored)
+    return cards.text(name, f'{name} at step {step}', *made)
 
 
 def _results(workdir: str, step: int, said: list[str]) -> list[Result]:

@@ -2,8 +2,8 @@
 
 A sweep need not be finished; nothing here trains.
 
-  sweeps       reads the workdir of a sweep, and that of its source training
-  groups       adaptations that differ in the bucket alone, and their scores
+  sweeps       reads the workdir of a sweep, its groups of adaptations that differ in the bucket
+               alone, and its source training
   systems      sweeps that adapt one source-trained model: their tables, and when the paper's scores
                compare
   paper        what arXiv:2012.15682 prints

@@ -10,7 +10,7 @@ import numpy as np
 
 from xlbench.benchmarks import topics
 from xlbench.data import features
-from xlbench.fewshot.analysis.groups import Adaptations
+from xlbench.fewshot.analysis.sweeps import Adaptations
 from xlbench.fewshot.analysis.systems import System
 from xlbench.fewshot.results import SEPARATOR
 from xlbench.metrics import tagging

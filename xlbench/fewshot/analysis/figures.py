@@ -19,7 +19,7 @@ from matplotlib.ticker import MaxNLocator
 from xlbench.benchmarks import topics
 from xlbench.fewshot.analysis import figure_data
 from xlbench.fewshot.analysis.figure_data import Drawn
-from xlbench.fewshot.analysis.groups import Adaptations
+from xlbench.fewshot.analysis.sweeps import Adaptations
 from xlbench.fewshot.analysis.systems import System
 from xlbench.fewshot.results import Group
 from xlbench.reporting import drawing, render

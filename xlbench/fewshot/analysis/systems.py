@@ -13,8 +13,13 @@ from typing import NamedTuple
 
 from xlbench.benchmarks import FEWSHOT, languages as languages_lib, topics
 from xlbench.fewshot.analysis import paper
-from xlbench.fewshot.analysis.groups import Adaptations, adaptations
-from xlbench.fewshot.analysis.sweeps import SourceTraining, Sweep, read_source
+from xlbench.fewshot.analysis.sweeps import (
+    Adaptations,
+    SourceTraining,
+    Sweep,
+    adaptations,
+    read_source,
+)
 from xlbench.fewshot.results import PROMPT, ZERO_SHOT, Group
 from xlbench.metrics import classification, tagging
 from xlbench.reporting import notes, results as runs_results

@@ -19,8 +19,7 @@ from xlbench.benchmarks import FEWSHOT, languages, topics
 from xlbench.data import prepared
 from xlbench.data.features import Example
 from xlbench.fewshot.analysis import paper
-from xlbench.fewshot.analysis.groups import Adaptations
-from xlbench.fewshot.analysis.sweeps import Sweep, read_source
+from xlbench.fewshot.analysis.sweeps import Adaptations, Sweep, read_source
 from xlbench.fewshot.analysis.systems import METHODS, System, about_gaps, about_groups, gains
 from xlbench.fewshot.results import Group
 from xlbench.metrics import tagging
