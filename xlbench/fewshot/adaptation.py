@@ -40,7 +40,7 @@ from xlbench.training.objectives.contract import Params
 
 Item = TypeVar('Item')
 
-# Of a device's memory, what lanes may take; the rest is for what the compiler does not count.
+# The share of a device's memory that lanes may take; the compiler does not count everything.
 MEMORY_SHARE = 0.8
 CPU_CACHE = 2**20  # Bytes of lanes that a CPU keeps near.
 
@@ -105,7 +105,7 @@ class Adapter:
         ways = self._mesh.shape['data']
         limit = partitioning.memory_limit(self._mesh)
         if limit is None and self._lanes.rereads:
-            return ways  # What the encoder makes of one bucket fills the cache.
+            return ways  # The encoder's states of one bucket fill the cache.
         if limit is None:
             fit = CPU_CACHE * ways // self.state_bytes(ways)
         else:

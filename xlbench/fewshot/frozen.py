@@ -23,8 +23,7 @@ EMBEDDING = 'encoder/token_embedder/embedding'
 LANES = PartitionSpec('data')
 WHOLE = PartitionSpec()
 
-# What of the shots a frozen encoder reads at a time. Of more tokens than that, what its layers make
-# leaves the cache of a CPU.
+# Shots that a frozen encoder reads at a time. The states of more tokens do not fit a CPU's cache.
 ROWS_AT_ONCE = 256
 CPU_TOKENS_AT_ONCE = 1024
 
@@ -192,7 +191,6 @@ class FrozenEncoder:
         return np.array(self._hidden(self.params, self._rows(batch)))
 
     def _pooled(self, states: np.ndarray) -> np.ndarray:
-        """Pools hidden states [..., emb_dim]."""
         flat = self._pool(self.params, states.reshape(-1, states.shape[-1]))
         return np.array(flat).reshape(states.shape)
 

@@ -338,7 +338,7 @@ class Lanes:
 
         if not self.adapt.batch_size:
             return step((params, moments), (0, rows))[0]
-        # Examples in a random order, and behind them what is none.
+        # Examples are in a random order, and padding comes behind them.
         num_rows, size = rows['labels'].shape[0], self.adapt.batch_size
         real = jnp.arange(-(-num_rows // size) * size) < examples
         drawn = jax.random.uniform(jax.random.fold_in(key, num_rows), (num_rows,))
@@ -413,7 +413,7 @@ def _higher(score: jax.Array, best: jax.Array) -> jax.Array:
 
 
 def _select(where: jax.Array, yes: Tree, no: Tree) -> Tree:
-    """Trees of arrays: `yes` where `where`, [] or [slots], else `no`."""
+    """Chooses between trees of arrays: `yes` where `where`, [] or [slots], holds, else `no`."""
 
     def select(a, b):
         return jnp.where(where.reshape(where.shape + (1,) * (jnp.ndim(b) - where.ndim)), a, b)

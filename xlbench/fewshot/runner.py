@@ -153,12 +153,10 @@ class Runner:
                 self._run_method(method, [*rows], frozen)
 
     def _add(self, row: Row, predicted: np.ndarray | None = None, num_buckets: int = 0) -> None:
-        """Writes a result down; see Journal.add."""
         self._journal.add(row, predicted, num_buckets)
         self._done += 1
 
     def _zero_shot(self, row: Row, frozen: FrozenEncoder) -> None:
-        """Scores the model as it is."""
         corpus, predicted = frozen.corpus, frozen.predict(frozen.corpus.test)
         view = self._source.objective.view
         test_score = score(view, corpus.labels, corpus.test.gold, predicted)
@@ -195,7 +193,7 @@ class Runner:
         """
         group = rows[0].group
         adapter, at_once = compiled.result() if compiled else self._adapter(lanes, group)
-        # Who says how many run at once means all of them.
+        # A user who says how many run at once means all of them.
         streams = 1 if self._adapt.at_once else adapter.streams(len(rows), at_once)
         self.log.line(
             f'{group.language}, {group.shots} shots, {group.method}, start {group.start}: '
@@ -228,7 +226,7 @@ class Runner:
         """
         adapter, known = Adapter(lanes, group.shots), self._at_once.get(group.name)
         if known is None or known % self._mesh.size:  # There were other devices.
-            # No more than there are buckets: how many rows there are may change when a sweep grows.
+            # At most one lane a bucket: the number of rows may change when a sweep grows.
             most = len(lanes.frozen.corpus.bucket_sizes(group.shots))
             self._at_once[group.name] = self._adapt.at_once or adapter.lanes_at_once(most)
             files.write(self._folder / 'plan.json', logs.as_json(self._at_once))
@@ -260,7 +258,7 @@ class Runner:
 
 
 def progress(done: int, total: int, rate: float, metric: str, scores: Sequence[float]) -> str:
-    """Says what is done at so many results a second, and the scores of the running group."""
+    """Describes the progress at a rate of results a second, and the scores of the running group."""
     return (
         f'  {done}/{total} | {60 * rate:.1f} a minute | {len(scores)} of this '
         f'group: {metric} {min(scores):.2f} to {max(scores):.2f} | '

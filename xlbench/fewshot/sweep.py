@@ -190,7 +190,7 @@ def is_finished(workdir: str, task: str, adapt: Adapt) -> bool:
 def introduction(
     config: ConfigDict, adapt: Adapt, workdir: str, mesh: Mesh, joined: str
 ) -> Iterator[str]:
-    """Versions, mesh, and what will be adapted, a plain line each."""
+    """Yields versions, mesh and the adaptations to come, a plain line each."""
     yield from messages.machine(workdir, mesh, joined)
     if config.source.data.sample:
         yield messages.SAMPLE_DATA

@@ -28,7 +28,7 @@ from xlbench.system import errors, untrusted
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
 
-# Those of sentences that lie over several lines, with a blank line behind each.
+# Formats whose sentences have several lines, with a blank line behind each.
 _BLOCKS = ('conll', 'conllu')
 TABLES = ('csv', 'tsv', 'parquet')
 # After this many seconds without another line, the lines so far are answered.

@@ -32,7 +32,7 @@ _TASKS = {
 _METRICS = (
     'accuracy', 'bertscore', 'bleu', 'bleurt', 'chrf', 'f1', 'meteor', 'mrr', 'rouge', 'ter',
 )  # fmt: skip
-# What card.md calls the kinds of models that it shows the use of; else by FAMILIES.
+# Names of kinds of models in card.md; the others are those of FAMILIES.
 _KINDS = {
     'sequence_classifier': 'SequenceClassification',
     'token_classifier': 'TokenClassification',
@@ -204,7 +204,6 @@ def _base_model(config: Mapping[str, Json], read: Json) -> str | None:
 
 
 def _languages(notes: Notes, tasks: Collection[str]) -> list[str]:
-    """Lists the language codes of tasks."""
     named = (
         about.get(f'{side}_lang')
         for task, about in notes.tasks.items()

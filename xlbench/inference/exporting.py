@@ -129,10 +129,7 @@ def card(workdir: str) -> str:
 
 
 def _results(workdir: str, step: int, said: list[str]) -> list[Result]:
-    """The scores of a checkpoint, on the split to report first; none if it was not evaluated.
-
-    Scores that cannot be read keep nobody from the model: `said` gets the reason.
-    """
+    """The scores of a checkpoint, those of the split to report first ahead; `said` gets errors."""
     if not files.names(pathlib.Path(workdir) / 'eval'):
         return []
     try:

@@ -138,7 +138,7 @@ def _open_workdir(
         _, plain = train_step.params_like(model, objective, mesh)
         merged = jax.jit(lambda x: lora.merge(adapters.of(x, place)), out_shardings=plain)
         params = merged(params)
-    # What xlbench.convert writes has neither evals nor tasks.
+    # A workdir of xlbench.convert has neither evals nor tasks.
     block = next(iter(eval_blocks(config)), {})
     lengths = {'inputs': _input_limit(model), 'targets': 128} | block.get('lengths', {})
     opened = LoadedModel(

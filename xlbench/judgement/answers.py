@@ -139,7 +139,7 @@ def _read_file(path: str, study: Study, sheets: dict[str, Sheet]) -> tuple[Sheet
 
 
 def _wrong(answer: Answer, study: Study, sheet: Sheet) -> str:
-    """Why an answer is none to this sheet; '' if it is one."""
+    """Returns why an answer does not fit this sheet; '' if it does."""
     aspects = {aspect.name: aspect for aspect in study.scale.aspects}
     if answer.item > len(sheet.order):
         return f'the page has {len(sheet.order)} items'

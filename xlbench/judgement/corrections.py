@@ -53,7 +53,7 @@ class _Item(msgspec.Struct):
 
 
 class _File(msgspec.Struct):
-    """File that a page saves."""
+    """A file that a page saves."""
 
     format: _Word
     sheet: _Word

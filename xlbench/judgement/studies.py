@@ -208,7 +208,7 @@ def make(
 
 
 def read(path: str) -> Study:
-    """A key.json.
+    """Reads a key.json.
 
     Raises:
       UserError: it is none, or what it says does not fit together.
@@ -340,7 +340,7 @@ def document(study: Study, sheet: Sheet) -> str:
 
 
 def html_page(script_name: str, data: Mapping[str, object], title: str, name: str) -> str:
-    """A page with its script behind the one that all share; beside its title stands whose it is."""
+    """A page with its script behind the shared one; beside its title stands a name."""
     scripts = ('page.common.js', script_name)
     return template.render(__package__, scripts, data, title=title, judge=name)
 

@@ -21,12 +21,11 @@ HALVES = 'it needs dev scores of two seeds on one bucket, and of two buckets'  #
 
 
 class Drawn(NamedTuple):
-    """A figure.
+    """A figure with its caption.
 
     Attributes:
       file: name of the SVG in the output folder, with .png and .csv beside it; '' for a figure
         that is left out.
-      caption: what it shows.
       note: why it is left out, or what else a reader has to know; may be ''.
     """
 
@@ -75,7 +74,7 @@ def jaccard(a: Set, b: Set) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Words:
-    """Words around the adapted taggers of a group.
+    """The words of a group of adapted taggers.
 
     Attributes:
       words: [words] of the test set as predictions are stored, '' between sentences.
@@ -153,7 +152,6 @@ def with_words(system: System) -> tuple[dict[Adaptations, Words], str]:
 
 
 def _records(group: Adaptations, split: str) -> list[features.Example]:
-    """Returns the prepared examples of a split of the group's task."""
     examples = group.sweep.open_prepared(topics.task_name(group.task, group.language), split)
     return examples.read(range(len(examples)))
 

@@ -372,8 +372,8 @@ def _figure6(system: System, stem: pathlib.Path) -> tuple[str]:
     return (caption,)
 
 
-# How it is drawn, to a caption and what else to say; its title where it is left out; the tasks that
-# it is for, if not all.
+# The function that draws a figure, and returns its caption and a note; the title of one that is
+# left out; the kind of its tasks, if it is not for all.
 _FIGURES = (
     (_figure1, 'dev scores by seed and by bucket', ''),
     (_figure2, 'scores by language', ''),

@@ -13,7 +13,7 @@ CHECKPOINT = 'bert-base-multilingual-cased'
 BUCKETS = 40  # Of each language and K.
 SCORES_IN = {'udpos': 'table 12', 'panx': 'table 13'}  # Others are in table 2.
 
-# What has to be said where its numbers are shown.
+# Sentences that belong where its numbers are shown.
 LEARNING_RATES = 'the paper has the best of 1e-5, 3e-5, 5e-5 and 7e-5'
 MLDOC_BUCKETS = "The paper's buckets of MLDoc are not published: these are different ones."
 SCRIPTS_OF_PANX = (

@@ -375,7 +375,7 @@ def gains(system: System, shots: int | None) -> dict[str, float]:
 
 
 def about_groups(system: System, **fields: str) -> list[str]:
-    """Says what to know about the means of the groups with these fields."""
+    """Explains the means of the groups with these fields, a sentence each."""
     groups = system.having(**fields)
     if not groups:
         of = ' of the whole model' if fields.get('method') == 'full' else ''
@@ -400,7 +400,7 @@ def about_groups(system: System, **fields: str) -> list[str]:
 
 
 def about_gaps(system: System, **fields: str) -> list[str]:
-    """Says what the means of the groups with these fields are without."""
+    """Names the empty and the missing buckets of the groups with these fields."""
     lines = []
     for what, of in (
         ('Buckets without an example, left out', lambda s: ', '.join(map(str, s.empty))),
