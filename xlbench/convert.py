@@ -21,8 +21,7 @@ from xlbench import commands
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
     commands.check_first(commands.convert, sys.argv)
 
-from xlbench.inference.exporting import to_folder
-from xlbench.inference.importing import to_workdir
+from xlbench.inference.conversion import to_folder, to_workdir
 from xlbench.system import errors, files
 from xlbench.system.errors import UserError
 from xlbench.training import checkpoints

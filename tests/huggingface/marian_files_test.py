@@ -12,7 +12,7 @@ from nightly import nightly
 from xlbench import config as config_lib, models, predict
 from xlbench.data import tokenizers
 from xlbench.huggingface import checkpoint as hf_checkpoint, marian_files
-from xlbench.inference import exporting, importing
+from xlbench.inference import conversion
 from xlbench.system.errors import UserError
 
 
@@ -87,14 +87,14 @@ def test_integers_are_divided_by_their_multiplier(folder, tmp_path):
 def test_a_folder_becomes_a_workdir_and_a_folder_again(folder, tmp_path):
     texts = ['das Haus Nummer 7 ist neu', 'alt', 'das ist groß']
     expected = predict.load(str(folder)).generate(texts, max_length=12)
-    said = importing.to_workdir(str(folder), tmp_path / 'run')
+    said = conversion.to_workdir(str(folder), tmp_path / 'run')
     assert said[0].endswith('marian_ssru, 34.6k parameters'), said
     assert predict.load(str(tmp_path / 'run')).generate(texts, max_length=12) == expected
-    exporting.to_folder(str(tmp_path / 'run'), tmp_path / 'out', 0)
+    conversion.to_folder(str(tmp_path / 'run'), tmp_path / 'out', 0)
     for name in ('model.bin', 'vocab.spm'):
         assert (tmp_path / 'out' / name).read_bytes() == (folder / name).read_bytes()
     with pytest.raises(UserError, match='takes no extra tokens'):
-        importing.to_workdir(str(folder), tmp_path / 'more', ['[summarize]'])
+        conversion.to_workdir(str(folder), tmp_path / 'more', ['[summarize]'])
     tokenizer = tokenizers.load(str(folder), '')
     assert (tokenizer.eos_id, tokenizer.pad_id, tokenizer.unk_id) == (0, 0, 1)
     assert tokenizer.tags == 'own'

@@ -15,7 +15,7 @@ from scipy import special
 
 from xlbench import models
 from xlbench.config import pretrained
-from xlbench.inference import exporting, importing
+from xlbench.inference import conversion
 from xlbench.parallel import partitioning
 from xlbench.system.errors import UserError
 from xlbench.training import checkpoints, init_from, objectives, optimizers, train_step
@@ -90,13 +90,13 @@ def trained(folder: str, **mesh) -> tuple[list[float], Params, dict]:
 def exported(folder: str, block: dict, params: Params, place) -> dict[str, np.ndarray]:
     """The tensors of a workdir's export, whose config.json says the same number of rows."""
     workdir, target = place / 'run', place / 'folder'
-    importing.to_workdir(folder, workdir)
+    conversion.to_workdir(folder, workdir)
     about = json.loads((workdir / 'config.json').read_text())
     about['config']['model'] = block
     (workdir / 'config.json').write_text(json.dumps(about))
     shutil.rmtree(workdir / 'checkpoints')
     checkpoints.save_params(str(workdir), 0, params)
-    exporting.to_folder(str(workdir), target, 0)
+    conversion.to_folder(str(workdir), target, 0)
     config = json.loads((target / 'config.json').read_text())
     assert {config[half]['vocab_size'] for half in ('encoder', 'decoder')} == {ROWS}
     return safetensors.numpy.load_file(target / 'model.safetensors')

@@ -9,8 +9,7 @@
   labeller          texts to labels or tags
   reranking         combines the answers of several models
   answer_lines      the lines that `xlbench.predict` reads and writes
-  importing         writes a workdir from a Hugging Face checkpoint
-  exporting         writes a folder in the form of Hugging Face from a workdir
+  conversion        a Hugging Face checkpoint to a workdir, and a workdir to such a folder
   exported          what stands beside the weights in such a folder
   cards             its model card, with how it is used
 """

@@ -170,9 +170,9 @@ def write_cards(
 def _card(folder: pathlib.Path) -> str:
     about = config_lib.read_about(str(folder))
     if 'scored' not in about and 'adapt' not in about['config']:
-        from xlbench.inference import exporting  # With jax, which a slip need not wait for.
+        from xlbench.inference import conversion  # With jax, which a slip need not wait for.
 
-        return exporting.card(str(folder))
+        return conversion.card(str(folder))
     lines = [f'# {render.markdown_text(str(about["config"].get("system") or folder.name))}', '']
     if 'scored' not in about:  # A sweep: its source model has a card of its own.
         lines += ['Adaptations of a source model. Config:', '']
