@@ -245,16 +245,13 @@ class Model(Answerer[Example, list[Prediction]]):
         # The seed is data, and what is not wanted of the beams is left out afterwards.
         kind = dataclasses.replace(options, seed=0, num_return=options.hypotheses)
         if kind not in self._programs:
-            self._programs[kind] = self._program(kind)
+            # The name of the vocabulary decides nothing.
+            ids = dataclasses.replace(self._conventions, vocabulary='')
+            layout = decoding.layout_of(self._model, self._params)
+            fixed = (self._model, kind, ids, self._opened.objective.view, layout)
+            self._programs[kind] = programs.shared(generation.decode_batch, *fixed)
         key = jax.random.key(options.seed)
         return self.batches.run(self._programs[kind], self._params, arrays, copies, key)
-
-    def _program(self, options: decoding.Options) -> _Decode:
-        # Whose vocabulary it is decides nothing.
-        ids = dataclasses.replace(self._conventions, vocabulary='')
-        layout = decoding.layout_of(self._model, self._params)
-        view = self._opened.objective.view
-        return programs.shared(generation.decode_batch, self._model, options, ids, view, layout)
 
     def _finish(self, size: int, begun: _Begun, num_return: int) -> list[list[Prediction]]:
         answers = [[Prediction('', 0.0, 0.0, 0)] * num_return for _ in range(size)]
