@@ -81,12 +81,6 @@ class System:
         """Returns the name of the score."""
         return topics.main_score(self.task)
 
-    @property
-    def signature(self) -> str:
-        """Returns the line that says what decides the score."""
-        is_tagging = topics.is_tagging(self.task)
-        return (tagging.ChunkF1() if is_tagging else classification.Classification()).signature
-
     @functools.cached_property
     def by_sweep(self) -> dict[Group, list[Adaptations]]:
         """Returns the adaptations of each group, sweep after sweep."""
@@ -302,23 +296,21 @@ class System:
     ) -> Table:
         """Returns a table with what belongs under every table of the system."""
         dropped = [f'{sweep.name}: {sweep.dropped}' for sweep in self.sweeps if sweep.dropped]
-        signature = [f'Score: {self.signature}'] if metric else []
+        is_tagging = topics.is_tagging(self.task)
+        scorer = tagging.ChunkF1() if is_tagging else classification.Classification()
+        signature = [f'Score: {scorer.signature}'] if metric else []
         said = (self.about_data, *notes, *dropped, *signature)
         return Table(title, tuple(columns), tuple(rows), head, said, f'{self.title}. {title}')
 
     def paper(self, group: Group) -> tuple[str, str] | None:
         """Returns the paper's mean and deviation, as printed, where they compare with ours."""
-        of_source = group.language == self.source_language and group not in self.groups
-        compares = self.source_compares if of_source else self.compares(group)
+        compares = self.compares(group)
+        if group.language == self.source_language and group not in self.groups:
+            # Its score is that of source training.
+            size = 0 if isinstance(self.source_score, str) else self.source_score[1]
+            official = FEWSHOT.official_size(self.task, 'test', self.source_language)
+            compares = self.data == 'official' and bool(official) and _is_near(size, official)
         return paper.scores().get((self.task, *group)) if compares else None
-
-    @property
-    def source_compares(self) -> bool:
-        """Returns whether the paper's score of the source model is comparable with ours."""
-        if self.data != 'official' or isinstance(self.source_score, str):
-            return False
-        official = FEWSHOT.official_size(self.task, 'test', self.source_language)
-        return official is not None and _is_near(self.source_score[1], official)
 
     def compares(self, group: Group) -> bool:
         """Returns whether the paper's score of a group, over all buckets, is comparable."""
