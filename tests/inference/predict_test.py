@@ -22,7 +22,7 @@ from xlbench import commands, convert, decoding, models, predict
 from xlbench.data import features, tokenizers
 from xlbench.decoding import flags
 from xlbench.huggingface import checkpoint as hf_checkpoint, tensors
-from xlbench.inference import answer_lines, generator, reranking
+from xlbench.inference import answer_lines, answering, generator, reranking
 from xlbench.inference.answering import Example, Languages, LoadedModel
 from xlbench.models import lora
 from xlbench.parallel import partitioning
@@ -661,3 +661,15 @@ def test_what_is_no_input(monkeypatch, tmp_path, format, data, message):
 
 def test_a_pair_of_surrogates_is_a_character():
     assert answer_lines._record('{"x": "\\ud83d\\ude00"}') == {'x': '\U0001f600'}
+
+
+def test_chunks_grow_up_to_a_limit(monkeypatch):
+    monkeypatch.setattr(answering, 'CHUNK_BATCHES', 4)
+    sizes = [len(chunk) for chunk in answering.chunks(iter(range(30)), 2)]
+    assert sizes == [2, 4, 8, 8, 8]
+
+
+def test_a_pause_ends_a_chunk():
+    """What came before it is answered; the next chunk is no smaller for it."""
+    examples = ['a', None, None, 'b', 'c', 'd', 'e', 'f']
+    assert list(answering.chunks(examples, 1)) == [['a'], None, None, ['b', 'c', 'd', 'e', 'f']]

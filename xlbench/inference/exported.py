@@ -63,11 +63,10 @@ class Notes:
       objective: the block of the run's config.
       lengths: most tokens of 'inputs' and 'targets'.
       decoding: options of the final evaluation.
-      tasks: {name: {'source_lang', 'target_lang', 'trained'}}.
+      tasks: by name, see TaskNote.
       model: fields of a dual encoder that no config.json has.
       evaluation: of a retriever, the block of its final evaluation, with the tasks whose response
         sets are in the folder.
-      run: where the folder is from.
     """
 
     objective: dict[str, Any]

@@ -30,15 +30,13 @@ _NEIGHBORS = 5  # scikit-learn's default.
 
 
 class Data(NamedTuple):
-    """Rated texts as arrays, and what they are.
+    """Rated texts as arrays.
 
     Attributes:
       x: [text, feature].
       ratings: target -> [text].
-      groups: of each text its example: one example stands on one side of a split only.
-      features: names.
-      langs: of the texts.
-      about: in a few words.
+      groups: the example of each text; one example stands on one side of a split only.
+      about: a description of a few words.
       sha256: of the lines.
       is_sample: whether examples are made up.
     """

@@ -36,16 +36,12 @@ def read(
     task: str,
     sets: int = 0,
 ) -> list[Source]:
-    """The systems that are to be judged.
+    """Reads the systems that are to be judged.
 
-    Args:
-      places: workdirs, or files of predictions; `NAME=PLACE` names the system.
-      step: of runs: 'last', 'best' or a number.
-      split: of runs; '' is the one that a report shows.
-      tasks: of runs; none are all that every system has.
-      task: what the examples of files are called.
-      sets: above 0, a text is the list of the first texts of an example, and
-        generators and retrievers of replies have the same tasks.
+    Places are workdirs, or files of predictions; `NAME=PLACE` names the system. Runs have a step, a
+    split ('': the one that a report shows) and tasks (none: all that every system has); the task of
+    files is `task`. With `sets` above 0, a text is the list of as many first texts of an example,
+    and generators and retrievers of replies have the same tasks.
 
     Raises:
       UserError: one cannot be read, two have the same name, or tasks of files are chosen.
