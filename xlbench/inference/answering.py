@@ -20,7 +20,7 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from xlbench import decoding
-from xlbench.data import tokenizers, vocabularies
+from xlbench.data import features, tokenizers, vocabularies
 from xlbench.evaluators.generation import Example, Prediction
 from xlbench.inference.exported import TaskNote
 from xlbench.parallel.length_batches import LengthBatches
@@ -246,7 +246,10 @@ class Answerer(Generic[Asked, Answer]):
         self.batch_size, self.max_input_length, self.num_cut = batch_size, max_input_length, 0
         self._opened, self._mesh = opened, mesh
         self._model, self._params = opened.model, opened.params
-        self._tokenizer = opened.tokenizer
+        self._tokenizer = tokenizer = opened.tokenizer
+        marks = tokenizer.answer_mark(), tokenizer.segment_marks()
+        size = opened.model.config.vocab_size
+        self._conventions = features.Conventions.of_tokenizer(tokenizer, size, *marks)
         self.batches = LengthBatches(mesh, batch_size=batch_size, max_length=max_input_length)
 
     def __repr__(self) -> str:
@@ -261,6 +264,16 @@ class Answerer(Generic[Asked, Answer]):
     def what_is_cut(self) -> str:
         """Ends the sentence '3 of 10 inputs ...'."""
         return f'were longer than {self.max_input_length} tokens and were cut'
+
+    def _features(
+        self, examples: Sequence[features.Example], rows: int, **lengths: int
+    ) -> dict[str, np.ndarray]:
+        """The features of rows, cut as in training; rows behind the examples are empty."""
+        layout = features.Layout(
+            lengths, self._conventions, {**lengths, 'inputs': self.max_input_length}
+        )
+        empty: list[list[features.Example]] = [[]] * (rows - len(examples))
+        return features.VIEWS[self._opened.objective.view]([*examples, *empty], layout)
 
     def _count_cut(self, lengths: Iterable[int]) -> None:
         """Counts the inputs that are longer than the model reads."""

@@ -10,7 +10,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from xlbench import decoding
-from xlbench.data import features, prepared
+from xlbench.data import prepared
 from xlbench.decoding import flags
 from xlbench.evaluators import generation
 from xlbench.inference.answering import (
@@ -52,9 +52,6 @@ class Model(Answerer[Example, list[Prediction]]):
     def __init__(self, name: str, opened: LoadedModel, mesh: Mesh, **sizes: int):
         super().__init__(name, opened, mesh, **sizes)
         self.options = opened.options
-        self._conventions = features.Conventions.of_tokenizer(
-            opened.tokenizer, opened.model.config.vocab_size
-        )
         objective, model = opened.objective, opened.model
         self._row_losses = programs.shared(type(objective).row_losses, objective, model)
         self._programs: dict[decoding.Options, _Decode] = {}
@@ -221,19 +218,10 @@ class Model(Answerer[Example, list[Prediction]]):
     def _arrays(
         self, examples: Sequence[Mapping[str, np.ndarray]], rows: int, inputs: int, targets: int
     ) -> dict[str, np.ndarray]:
-        """Features of [rows, inputs] and [rows, targets], cut as in training.
-
-        Without targets there is an end in their place.
-        """
+        """Features of [rows, inputs] and [rows, targets]; an end stands for targets that lack."""
         end = {'targets': np.array([self._tokenizer.eos_id], np.int32)}
-        return features.VIEWS[self._opened.objective.view](
-            [*({**end, **example} for example in examples), *[[]] * (rows - len(examples))],
-            features.Layout(
-                lengths={'inputs': inputs, 'targets': targets},
-                conventions=self._conventions,
-                limits={'inputs': self.max_input_length, 'targets': targets},
-            ),
-        )
+        examples = [{**end, **example} for example in examples]
+        return self._features(examples, rows, inputs=inputs, targets=targets)
 
     def _decode(
         self,

@@ -45,9 +45,6 @@ class _Labeller(Answerer[Texts, Answer]):
         trained = [task for task in opened.tasks.values() if task.get('trained')]
         sources = {task.get('source_lang') for task in trained}
         self._lang = sources.pop() if len(sources) == 1 else None
-        self._conventions = features.Conventions.of_tokenizer(
-            opened.tokenizer, opened.model.config.vocab_size
-        )
         self._probabilities = programs.shared(_probabilities, opened.objective, opened.model)
 
     def example(self, value: str | Sequence[str]) -> Texts:
@@ -101,12 +98,7 @@ class _Labeller(Answerer[Texts, Answer]):
         self._count_cut(lengths.values())
         batches = []
         for places, rows, width in self.batches.cut(lengths):
-            empty: list[list[features.Example]] = [[]] * (rows - len(places))
-            limits = {'inputs': self.max_input_length}
-            arrays = features.VIEWS[self._opened.objective.view](
-                [*(encoded[i] for i in places), *empty],
-                features.Layout({'inputs': width}, self._conventions, limits),
-            )
+            arrays = self._features([encoded[i] for i in places], rows, inputs=width)
             probabilities = self.batches.run(self._probabilities, self._params, arrays)
             batches.append((places, probabilities))
         return encoded, batches

@@ -57,7 +57,8 @@ def load(
       spec: see the top of xlbench/predict.py.
       mesh: sizes of its axes, as in a config; default: every device has its own rows.
       batch_size: texts that are answered together.
-      max_input_length: tokens; default: that of the run's final evaluation, else 512 or less.
+      max_input_length: tokens; default: that of the run's final evaluation, else 512 or what the
+        model holds.
       dtype: of activations: 'float32' or 'bfloat16'; default: the model's own.
       responses, lm_weight: of a retriever, see Retriever.
 

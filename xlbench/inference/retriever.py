@@ -21,7 +21,6 @@ import numpy as np
 from jax.sharding import Mesh
 
 from xlbench import config as config_lib, runs
-from xlbench.data import features
 from xlbench.inference.answering import (
     Answerer,
     Example,
@@ -90,8 +89,6 @@ class Retriever(Answerer[Example, list[Suggestion]]):
         langs = () if responses else tuple(self._places)
         why = f'it has response sets in {", ".join(langs)}'
         self.languages = Languages(langs, langs[0] if len(langs) == 1 else None, why)
-        size = opened.model.config.vocab_size
-        conventions = features.Conventions.of_tokenizer(opened.tokenizer, size)
         self._left, self._right = (
             TextEncoder(
                 opened.model,
@@ -99,7 +96,7 @@ class Retriever(Answerer[Example, list[Suggestion]]):
                 side,
                 batch_size=batch_size,
                 max_length=length,
-                conventions=conventions,
+                conventions=self._conventions,
             )
             for side, length in (('left', max_input_length), ('right', opened.lengths['targets']))
         )
