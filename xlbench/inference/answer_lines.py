@@ -174,25 +174,23 @@ def parser(
     Raises:
       UserError: the model cannot take inputs of that format.
     """
-    if isinstance(model, Tagger):
-        parsers = {
-            'text': lambda text: ({'tokens': text.split()}, model.example(text)),
-            'conll': lambda text: _conll(model, text),
-            'conllu': lambda text: _conllu(model, text),
-        }
-        return parsers.get(
-            format, lambda given: _labelled_record(model, _record(given), [field or 'tokens'])
-        )
-    if format in _BLOCKS:
+    if format in _BLOCKS and not isinstance(model, Tagger):
         raise UserError(f'{format} is for taggers, and {model.name} is not one; give text or JSONL')
+    if format in _BLOCKS:
+        words_of = _conll if format == 'conll' else _conllu
+        return lambda text: words_of(model, text)
+    if isinstance(model, Tagger):
+        if format == 'text':
+            return lambda text: ({'tokens': text.split()}, model.example(text))
+        return lambda given: _labelled_record(model, _record(given), [field or 'tokens'])
     if isinstance(model, Classifier):
+        if format == 'text':
+            return lambda text: _tabbed(model, text)
         fields = (field or ('text_a,text_b' if model.num_texts == 2 else 'text')).split(',')
-        if format != 'text':
-            return lambda given: _labelled_record(model, _record(given), fields)
-        return lambda text: _tabbed(model, text)
-    if format != 'text':
-        return lambda given: _generator_record(model, _record(given), field or 'inputs', langs)
-    return lambda text: ({'inputs': text}, Example(text, *langs))
+        return lambda given: _labelled_record(model, _record(given), fields)
+    if format == 'text':
+        return lambda text: ({'inputs': text}, Example(text, *langs))
+    return lambda given: _generator_record(model, _record(given), field or 'inputs', langs)
 
 
 def _record(given: str | Record) -> Record:
