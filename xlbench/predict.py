@@ -138,7 +138,7 @@ def main(argv: Sequence[str]) -> int:
     format = args.format or answer_lines.output_format(args.output, given)
     if format == 'parquet' and not args.output:
         raise UserError('--format=parquet is written to a file: give --output')
-    writer = answer_lines.Writer(
+    writer = answer_lines.AnswerWriter(
         model, args.input, given, format, columns, scores=args.scores, count=asked.num_answers
     )
     inputs = answer_lines.Inputs(file, args.input or 'stdin', given, parse, model.batch_size)

@@ -288,7 +288,7 @@ def _conllu(model: Tagger, text: str) -> Parsed:
 # ------------------------------------------------------------------------------------------ writers
 
 
-class Writer:
+class AnswerWriter:
     """Writes inputs in a format with their answers, as lines or as a table in another format.
 
     A table that is read has a path and columns. An input has `count` answers, whose scores are

@@ -7,6 +7,7 @@ who publishes it. Its text is the template card.md.
 import json
 import pathlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 import jinja2
 
@@ -84,32 +85,13 @@ def text(
     )
     facts = {'git': about.get('git'), 'versions': about.get('versions')}
     signatures = {f'{m}: {text}' for r in results for m, text in r.signatures.items()}
-    marks = {}
-    if family not in _KINDS:
-        marks = {lang: _mark(tokenizer, lang, notes) for lang in target_languages(notes.tasks)}
-    templates = jinja2.Environment(
-        loader=jinja2.PackageLoader('xlbench.inference', ''),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    templates.filters |= {'text': render.markdown_text, 'items': render.items, 'repr': repr}
-    templates.filters['code'] = lambda *of: '\n'.join(render.code_block(*of))
-    page = templates.get_template('card.md').render(
+    page = _template().render(
+        **_usage(family, model, tokenizer, notes),
         metadata=metadata,
         name=name,
         source=source,
         version=xlbench.__version__,
         trained=trained,
-        kind=_KINDS.get(family) or FAMILIES[family].kind,
-        model=model,
-        has_pairs=any(task['trained'] and task.get('texts') == 2 for task in notes.tasks.values()),
-        word_piece=notes.objective.get('word_piece', 'last'),
-        marks={lang: mark for lang, mark in marks.items() if mark},
-        # The other tokenizers put it there themselves.
-        needs_end=tokenizer.family in ('gpt2', 'llama', 'qwen2'),
-        is_sentencepiece=isinstance(tokenizer, tokenizers.SentencePieceTokenizer),
         is_sample=is_sample,
         sample_data=notes_lib.SAMPLE_DATA,
         languages=languages,
@@ -137,6 +119,38 @@ def text(
     )
     # The machine's folders are nobody's business, and of no use elsewhere.
     return command_lines.without_places(page)
+
+
+def _template() -> jinja2.Template:
+    templates = jinja2.Environment(
+        loader=jinja2.PackageLoader('xlbench.inference', ''),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    templates.filters |= {'text': render.markdown_text, 'items': render.items, 'repr': repr}
+    templates.filters['code'] = lambda *of: '\n'.join(render.code_block(*of))
+    return templates.get_template('card.md')
+
+
+def _usage(
+    family: str, model: TransformerConfig, tokenizer: tokenizers.Tokenizer, notes: Notes
+) -> dict[str, Any]:
+    """Returns the values by which card.md shows how a folder gives the answers of its run."""
+    marks = {}
+    if family not in _KINDS:
+        marks = {lang: _mark(tokenizer, lang, notes) for lang in target_languages(notes.tasks)}
+    return {
+        'kind': _KINDS.get(family) or FAMILIES[family].kind,
+        'model': model,
+        'has_pairs': any(one['trained'] and one.get('texts') == 2 for one in notes.tasks.values()),
+        'word_piece': notes.objective.get('word_piece', 'last'),
+        'marks': {lang: mark for lang, mark in marks.items() if mark},
+        # The other tokenizers put it there themselves.
+        'needs_end': tokenizer.family in ('gpt2', 'llama', 'qwen2'),
+        'is_sentencepiece': isinstance(tokenizer, tokenizers.SentencePieceTokenizer),
+    }
 
 
 def _metadata(
