@@ -54,7 +54,7 @@ DRIVER = """
 import os, signal, sys
 
 from xlbench.system import errors
-from xlbench.fewshot import __main__ as fewshot, command, results
+from xlbench.fewshot import __main__ as fewshot, results
 
 counts = {'row': 0, 'predicted': 0}
 
