@@ -13,7 +13,7 @@ BESIDE = ('tests', 'tools')  # Folders of Python that are no part of the package
 # Lines and files that a package may have; `programs` are the modules side by side in xlbench/. The
 # numbers go down. Whoever has to raise one says why in the commit.
 BUDGETS: dict[str, tuple[int, int]] = {
-    'benchmarks': (2556, 25),
+    'benchmarks': (2484, 24),
     'chains': (529, 3),
     'config': (1962, 9),
     'configs': (1983, 20),
@@ -26,7 +26,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'inference': (3362, 13),
     'interactive': (526, 4),
     'jobs': (450, 4),
-    'judgement': (1403, 7),
+    'judgement': (1402, 7),
     'metrics': (4541, 24),
     'models': (5572, 26),
     'parallel': (983, 8),
@@ -35,8 +35,8 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'preparation': (1392, 6),
     'programs': (3203, 18),
     'prompting': (577, 4),
-    'reporting': (6000, 33),
-    'reproduce': (2857, 12),
+    'reporting': (5956, 31),
+    'reproduce': (2582, 11),
     'retrieval': (652, 4),
     'settings': (1081, 7),
     'system': (2606, 13),
@@ -46,7 +46,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'tracking': (571, 6),
     'training': (4197, 24),
     'translation': (1304, 8),
-    'zoo': (414, 4),
+    'zoo': (394, 3),
 }
 # Likewise of the whole: rooms, arrows between them, and public names that several classes have.
 MOST = {'rooms': 50, 'arrows': 295, 'class names used twice': 66}

@@ -57,8 +57,8 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
 
 from xlbench import benchmarks
 from xlbench.reporting import comparisons, documents, leaderboard, sections as sections_lib
-from xlbench.reporting.paper_tables import making, ratings as ratings_lib
-from xlbench.reporting.paper_tables.judged import Fits
+from xlbench.reporting.paper_tables import making
+from xlbench.reporting.paper_tables.judged import Fits, read_texts
 from xlbench.reporting.results import Run, read_run
 from xlbench.reporting.sections import Section
 from xlbench.system import errors
@@ -126,7 +126,7 @@ def _of_paper(args: argparse.Namespace, runs: Sequence[Run]) -> list[Section]:
             'xlbench.report makes no paper tables for these runs; see python -m xlbench.reproduce'
         )
     paths = [path for path in args.ratings.split(',') if path]
-    rated = ratings_lib.read_texts(paths)[0] if paths else ()
+    rated = read_texts(paths)[0] if paths else ()
     sections = []
     for benchmark in named:
         kinds = (('table', args.table), ('figure', args.figure))

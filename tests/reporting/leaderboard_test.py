@@ -12,6 +12,7 @@ from xlbench.reporting import leaderboard, predictions, results
 from xlbench.system.errors import UserError
 
 MULTI = MTG.scenario('multi_multitask')
+RECORDED = {'examples': {'mtg_sg_fr_fr/test': 9}}
 
 
 def submit(output, *paths):
@@ -75,6 +76,10 @@ def cut(folder):
             lambda folder: change(folder, {'data': 'files'}),
             'run has 8 predictions of .*, and the split has 3,000 examples',
         ),
+        (
+            lambda folder: change(folder.parents[3] / 'config.json', RECORDED),
+            'run has 8 predictions .* and the split has 9 examples',
+        ),
     ],
 )
 def test_a_run_that_lacks_predictions_is_refused_by_name(tmp_path, spoil, message):
@@ -83,13 +88,6 @@ def test_a_run_that_lacks_predictions_is_refused_by_name(tmp_path, spoil, messag
     with pytest.raises(UserError, match=message) as caught:
         submit(tmp_path / 'out', path)
     assert '\n' not in str(caught.value) and not (tmp_path / 'out').exists()
-
-
-def test_the_number_of_a_samples_examples_is_recorded(tmp_path):
-    info = {'examples': {'mtg_sg_fr_fr/test': 9}}
-    path = mtg_runs.write_run(tmp_path / 'run', 'mT5', MULTI, info=info)
-    with pytest.raises(UserError, match=r'run has 8 predictions .* and the split has 9 examples'):
-        submit(tmp_path / 'out', path)
 
 
 def test_a_users_file_stays(tmp_path):

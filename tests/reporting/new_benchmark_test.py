@@ -1,7 +1,7 @@
 """A benchmark that is only declared has its report: the paper's rows, notes, several systems."""
 
 import pytest
-from report_sections import documents_of, section_of
+from report_sections import cells_of, documents_of, section_of
 from workdir_files import write_workdir
 
 from xlbench import benchmarks
@@ -10,9 +10,9 @@ from xlbench.benchmarks.fewshot import LabelBenchmark
 from xlbench.benchmarks.paper import Line, PaperTable, heads
 from xlbench.benchmarks.parallel import ParallelBenchmark
 from xlbench.benchmarks.recipe import Command, Experiment, Recipe
-from xlbench.reporting import layout, printed, results
-from xlbench.reporting.paper_tables import making
-from xlbench.reproduce import showing
+from xlbench.reporting import layout, render, results
+from xlbench.reporting.paper_tables import form, making
+from xlbench.reproduce import outcome
 
 PRINTED = """scenario,task,model,source,target,rouge_l,bertscore
 multi,sum,big,en,en,40.5,0.71
@@ -99,8 +99,8 @@ def test_a_benchmark_of_labels_needs_no_tables_of_numbers(tmp_path, monkeypatch)
     (table,) = recipe.tables
     for file in (tmp_path / 'other').rglob('metrics.json'):
         file.write_text(file.read_text().replace('"rouge_l": 35.0', '"accuracy": 35.0'))
-    sheet, *_ = showing.shown(recipe, table, {'a': [tmp_path / 'other']}, tmp_path).sheets
-    assert table.experiments == ('a',) and sheet.cells == [['35.0'], ['35.0']]
+    (made, *_), _ = outcome.shown(recipe, table, {'a': [tmp_path / 'other']}, tmp_path)
+    assert table.experiments == ('a',) and cells_of(made) == [['35.0'], ['35.0']]
 
 
 def test_a_declared_benchmark_needs_no_line_of_reporting(toy, tmp_path):
@@ -131,18 +131,19 @@ def test_a_declared_benchmark_needs_no_line_of_reporting(toy, tmp_path):
 
 def test_a_declared_table_is_printed_reported_and_reproduced(toy, tmp_path):
     """Its numbers, its numbers beside those of runs, and its own form with those of runs."""
-    (sheet,) = printed.of_paper(toy, '1')
-    assert sheet.cells == [['40.5', '0.71'], ['30.5', '0.62'], ['20.5', '-'], ['-', '-']]
-    assert '| small | en | 20.5 | - |' in printed.markdown(sheet)
+    (paper_table,) = form.of_paper(toy, '1')
+    numbers = [['40.5', '0.71'], ['30.5', '0.62'], ['20.5', '-'], ['-', '-']]
+    assert cells_of(paper_table) == numbers
+    assert '| small | en | 20.5 | - |' in render.markdown(paper_table)
     scenario = toy.scenario('multi', 'sum')
     ours = dict(data='files', num_examples=7, scenario=scenario)
     run = write_workdir(tmp_path / 'run', lambda step, task: 35.04, **ours)
     recipe = recipe_of(toy)
     (table,) = recipe.tables
     assert table.experiments == ('run',)
-    ours, theirs = showing.shown(recipe, table, {'run': [run]}, tmp_path).sheets
-    assert ours.cells == [['35.0', '-'], ['35.0', '-'], ['-', '-'], ['-', '-']]
-    assert 'No run fills the rows small.' in ours.notes and theirs.cells == sheet.cells
-    made = making.make(making.Material(toy, [results.read_run(run)]), table)
+    (ours, theirs), _ = outcome.shown(recipe, table, {'run': [run]}, tmp_path)
+    assert cells_of(ours) == [['35.0', '-'], ['35.0', '-'], ['-', '-'], ['-', '-']]
+    assert 'No run fills the rows small.' in ours.notes and cells_of(theirs) == numbers
+    (made,) = making.make(making.Material(toy, [results.read_run(run)]), table)
     rows = {row.name: [*map(str, row.cells)] for row in made.rows}
     assert rows['sum big de-de (paper)'] == ['30.50', '62.00']

@@ -11,7 +11,7 @@ import pytest
 from xlbench import config as config_lib, metrics
 from xlbench.benchmarks import MTG, RECIPES
 from xlbench.reporting import results, scored
-from xlbench.reproduce import __main__ as reproduce, added, bundles, checking, running, showing
+from xlbench.reproduce import __main__ as reproduce, added, bundles, checking, outcome, running
 from xlbench.reproduce.steps import Settings, config_of, steps
 from xlbench.system.errors import UserError
 
@@ -145,7 +145,7 @@ def bundle(tmp_path_factory):
     folder = tmp_path_factory.mktemp('added')
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(running, 'start', pretended)
-        patch.setattr(showing, 'fill', lambda *rest: [])
+        patch.setattr(outcome, 'fill', lambda *rest: [])
         flags = ['mtg', '--table=14', f'--workdir={folder}/R']
         assert reproduce.main([*flags, '--models=mT5', '--seeds=1,2']) == 0
         more = ['--add=Mine=configs/mtg_mt5.py', '--seeds=2', f'--bundle={folder}/mine.zip']
@@ -335,12 +335,12 @@ def test_released_outputs_are_what_is_compared_with(tmp_path, monkeypatch):
         write_results(place, json.loads((place / 'config.json').read_text()), tasks, changed)
         made[f'{added.PREFIX}{name.lower()}'] = [place]
     shown = beside.shown(recipe, table, ['mBART', 'Mine'], made, {})
-    (differences,) = shown.tables
+    (differences,) = shown.differences
     assert "to the paper's best row, by its released outputs" in differences.title
     assert [row.name for row in differences.rows[::2]] == ['Mine minus mBART']
-    (sheet,) = shown.sheets
-    assert sum(line.labels[1] == 'Mine' for line in sheet.form.rows) == 12
-    assert not any('best row by' in note for note in sheet.notes)
+    (filled,) = shown.tables
+    assert sum(row.labels[1] == 'Mine' for row in filled.rows) == 12
+    assert not any('best row by' in note for note in filled.notes)
 
 
 @pytest.mark.parametrize('named', ['/etc', '../../elsewhere', 'RUNS/source-udpos', ''])

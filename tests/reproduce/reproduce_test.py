@@ -17,7 +17,7 @@ import yaml
 from xlbench import benchmarks, config as config_lib
 from xlbench.__main__ import PROGRAMS
 from xlbench.benchmarks import MTG as MTG_BENCHMARK, RECIPES, recipe as recipe_lib
-from xlbench.reproduce import __main__ as reproduce, launching, listing, running, showing
+from xlbench.reproduce import __main__ as reproduce, launching, listing, outcome, running
 from xlbench.reproduce.running import State
 from xlbench.reproduce.steps import CONFIGURED, Settings, chosen, config_of, step_names, steps
 from xlbench.system.errors import UserError
@@ -193,7 +193,7 @@ def test_a_table_says_once_why_rows_are_missing_and_which_are_stand_ins(
     tmp_path, capsys, monkeypatch
 ):
     monkeypatch.setattr(running, 'start', Pretended())
-    monkeypatch.setattr(showing, 'shown', lambda *rest: showing.Shown())
+    monkeypatch.setattr(outcome, 'shown', lambda *rest: ([], []))
     flags = ['clidsum', '--table=4', f'--workdir={tmp_path}']
     assert reproduce.main(flags) == 1
     text = capsys.readouterr().out
@@ -487,10 +487,9 @@ def test_a_run_of_two_scenarios_is_in_both_tables(tmp_path):
     )  # fmt: skip
 
     def rows(number, made):
-        (sheet,) = showing.shown(MTG, table_of(MTG, f'table {number}'), made, tmp_path).sheets
-        place = [head.key['score'] for head in sheet.form.columns].index('rouge_l')
-        cells = zip(sheet.form.rows, sheet.cells, strict=True)
-        return {line.labels: of[place] for line, of in cells if {*of} != {'-'}}
+        (table,), _ = outcome.shown(MTG, table_of(MTG, f'table {number}'), made, tmp_path)
+        place = [column.label for column in table.columns].index('ROUGE-L')
+        return {row.labels: str(row.cells[place]) for row in table.rows if not row.is_missing}
 
     made = {'M-BERT-mono-qg-en': [folder], 'M-BERT-mono-qg-de': [other]}
     assert rows(11, made) == {
@@ -499,8 +498,7 @@ def test_a_run_of_two_scenarios_is_in_both_tables(tmp_path):
     assert rows(19, {'M-BERT-zero_shot-qg': [folder]}) == {
         ('QG', 'M-BERT', f'en->{lang}'): '42.0' for lang in ('de', 'fr', 'es')
     }
-    output = tmp_path / 'reproduce' / 'figures'  # Which is not there yet.
-    drawn = showing.shown(MTG, table_of(MTG, 'figure 4'), made, output).files
+    _, drawn = outcome.shown(MTG, table_of(MTG, 'figure 4'), made, tmp_path / 'not' / 'there')
     assert {path.name for path in drawn} == {f'figure4.{kind}' for kind in ('svg', 'png', 'pdf')}
     assert all(path.stat().st_size > 1000 for path in drawn)
 
@@ -512,8 +510,8 @@ def test_a_table_is_of_the_tasks_that_the_paper_shows(tmp_path):
         path = tmp_path / name
         mtg_runs.write_run(path, 'mBART', MTG_BENCHMARK.scenario('multi', task))
         made[name] = [path]
-    shown = showing.shown(MTG, table_of(MTG, 'table 7'), made, tmp_path / 'figures')
-    rows = {row.name for table in shown.tables for row in table.rows}
+    tables, _ = outcome.shown(MTG, table_of(MTG, 'table 7'), made, tmp_path / 'figures')
+    rows = {row.name for table in tables for row in table.rows}
     assert rows == {f'qg mBART {row}' for row in ('stage1', 'stage2', 'p-value')}
 
 
@@ -547,7 +545,7 @@ def test_what_section_6_of_mrs_proposes_stands_beside_the_multilingual_run(tmp_p
             {'mrs_rouge': 30.0 + seed, 'loss': 2.0}, step=10, split=split,
         )  # fmt: skip
     made = {'Unicoder-xDAE-rerank': folders}
-    (shown,) = showing.shown(MRS, table, made, tmp_path).tables
+    (shown,), _ = outcome.shown(MRS, table, made, tmp_path)
     ours = [column.group for column in shown.columns if column.label == 'mrs_rouge']
     assert ours == ['Multilingual, num_beams6-rerank-mBERT_multi']
     (german,) = [one for one in shown.rows if one.name == 'de']
@@ -561,13 +559,10 @@ def test_runs_of_a_system_are_one_row_of_the_papers_groups(tmp_path):
         )
         for name, task in (('a', 'clidsum_xsamsum_en_de'), ('b', 'clidsum_xsamsum_en_zh'))
     ]
-    table = table_of(CLIDSUM, 'table 3')
-    (sheet,) = showing.shown(CLIDSUM, table, {'mBART': folders}, tmp_path).sheets
-    (row,) = (i for i, line in enumerate(sheet.form.rows) if line.key['model'] == 'mBART')
-    assert (sheet.form.rows[row].labels, sheet.form.rows[row].section) == (
-        ('22', 'mBART', ''), 'End-to-end Methods',
-    )  # fmt: skip
-    assert sheet.cells[row][:2] == ['- / - / 20.0 / -'] * 2
+    (table,), _ = outcome.shown(CLIDSUM, table_of(CLIDSUM, 'table 3'), {'mBART': folders}, tmp_path)
+    (row,) = (row for row in table.rows if row.labels[1:] == ('mBART', ''))
+    assert (row.labels[0], row.section) == ('22', 'End-to-end Methods')
+    assert [*map(str, row.cells[:2])] == ['- / - / 20.0 / -'] * 2
 
 
 def test_sweeps_have_their_table_and_their_figure(tmp_path):
@@ -575,15 +570,13 @@ def test_sweeps_have_their_table_and_their_figure(tmp_path):
     rows = [tiny_sweep.zero_shot('de', 45.0), tiny_sweep.zero_shot('fr', 60.0), *scores]
     made = {'sweep-udpos': [tiny_sweep.write(tmp_path / 'sweep-udpos', rows)]}
     output = tmp_path / 'figures'
-    (table,) = showing.shown(FEWSHOT, table_of(FEWSHOT, 'table 12'), made, output).tables
-    assert 'Scores by language and shots (paper: table 12)' in table.title
-    shown = {row.name.lower(): str(row.cells[-1]) for row in table.rows}
-    assert shown['de'].startswith('55.00') and shown['fr'].startswith('71.00')
-    figure = showing.shown(FEWSHOT, table_of(FEWSHOT, 'figure 2'), made, output)
-    assert {path.suffix for path in figure.files} >= {'.svg', '.png'} and not figure.tables
+    (table,), _ = outcome.shown(FEWSHOT, table_of(FEWSHOT, 'table 4'), made, output)
+    assert 'Without source training' in table.title and table.missing
+    tables, drawn = outcome.shown(FEWSHOT, table_of(FEWSHOT, 'figure 2'), made, output)
+    assert {path.suffix for path in drawn} >= {'.svg', '.png'} and not tables
     # Without what it takes, such as curves of a classifier, a figure says so.
-    lost = showing.shown(FEWSHOT, table_of(FEWSHOT, 'figure 5'), made, output)
-    assert lost.files == () and 'not sufficient' in lost.tables[0].missing
+    (lost,), drawn = outcome.shown(FEWSHOT, table_of(FEWSHOT, 'figure 5'), made, output)
+    assert not drawn and 'not sufficient' in lost.missing
 
 
 def test_the_command_writes_the_table_and_names_its_gaps(tmp_path, capsys, monkeypatch):

@@ -5,6 +5,7 @@ import io
 
 from xlbench.reporting import documents, layout, results, sections as sections_lib
 from xlbench.reporting.sections import Section
+from xlbench.reporting.tables import Table
 
 
 def sections_of(*paths, step='last', split=None, variants=False) -> list[Section]:
@@ -35,3 +36,7 @@ def rows_of(section: Section, score: str = 'rouge_l') -> dict[str, dict[str, str
 def lines_of(section: Section) -> list[dict[str, str]]:
     """Gives the lines of a section's CSV."""
     return list(csv.DictReader(io.StringIO(documents.comma_separated([section]))))
+
+
+def cells_of(table: Table) -> list[list[str]]:
+    return [[*map(str, row.cells)] for row in table.rows]

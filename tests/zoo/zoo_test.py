@@ -11,11 +11,11 @@ import tiny_sweep
 import workdir_files
 from tiny_sweep import group, zero_shot
 
-from xlbench.reporting import command_lines
+from xlbench.reporting import origins
 from xlbench.reporting.scored import claim, write
 from xlbench.system import sessions
 from xlbench.system.errors import UserError
-from xlbench.zoo import __main__ as zoo, page as page_lib
+from xlbench.zoo import __main__ as zoo, experiments
 
 CODE = '/home/anna/code'
 HARDWARE = dict(
@@ -206,14 +206,14 @@ def test_no_other_file_is_written_over(tmp_path, capsys):
 )  # fmt: skip
 def test_command_lines_for_readers(words, cwd, expected):
     typed = f'python -m xlbench.{expected}' if expected else ''
-    assert command_lines.command(words, cwd) == typed
+    assert origins.command(words, cwd) == typed
 
 
 def test_no_places_but_addresses_and_shares():
     text = 'see https://example.org/a/b, 3 tokens/s/step, and/or, and (/home/anna/x.txt)'
-    assert command_lines.without_places(text) == text.replace('/home/anna/', '')
-    assert command_lines.config_of(['/a/xlbench/train.py', '--config', 'c/x.py:y']) == 'c/x.py:y'
-    assert not re.search('home', command_lines.without_places("'/home/anna/'"))
+    assert origins.without_places(text) == text.replace('/home/anna/', '')
+    assert origins.config_of(['/a/xlbench/train.py', '--config', 'c/x.py:y']) == 'c/x.py:y'
+    assert not re.search('home', origins.without_places("'/home/anna/'"))
 
 
 # Adding to a page.
@@ -241,9 +241,9 @@ def add(tmp_path, capsys):
 
 def test_the_page_of_the_documentation_comes_back_as_it_is():
     path = pages.FILES['zoo.md']
-    shown = page_lib.read(path.read_bytes(), 'zoo.md')
+    shown = experiments.of_page(path.read_bytes(), 'zoo.md')
     assert len(shown) == path.read_text('utf-8').count('\n| configs/') > 7
-    assert page_lib.markdown(shown).encode() == path.read_bytes()
+    assert experiments.markdown(shown).encode() == path.read_bytes()
     assert [cells(one.section, 'seeds') for one in shown].count(['0, 1, 2']) >= 2
     assert all(one.score for one in shown)
 
@@ -255,7 +255,7 @@ def test_the_code_of_every_experiment_on_the_page_is_in_the_repository():
     if asked.stdout != b'false\n':
         pytest.skip('no checkout with its history')
     path = pages.FILES['zoo.md']
-    for shown in page_lib.read(path.read_bytes(), 'zoo.md'):
+    for shown in experiments.of_page(path.read_bytes(), 'zoo.md'):
         (code,) = cells(shown.section, 'code')
         check = [*git, 'merge-base', '--is-ancestor', code, 'HEAD']
         assert subprocess.run(check, capture_output=True).returncode == 0, shown.name

@@ -9,7 +9,7 @@ Every name of a task or a mixture comes from here, in both directions:
 A further benchmark is one more file, which declares it; a file in papers/ has the tables of its
 paper and what makes them, and a CSV in paper_scores/ the printed numbers. What kinds of benchmarks
 share stands in benchmark.py, parallel.py (each example in each language, or in a pair),
-monolingual.py (each in one), replies.py, fewshot.py and clidsum.py. Modules of their own:
+monolingual.py (each in one), fewshot.py and clidsum.py. Modules of their own:
 
   languages   a row per language
   task_files  which files of a user are imported
@@ -27,6 +27,7 @@ from xlbench.benchmarks.fewshot import FEWSHOT, LabelBenchmark
 from xlbench.benchmarks.lookup import BENCHMARKS, RECIPES, get, parse_mixture, parse_task
 from xlbench.benchmarks.masakhaner2 import MASAKHANER2
 from xlbench.benchmarks.masakhanews import MASAKHANEWS
+from xlbench.benchmarks.monolingual import SETTING_TITLES, ReplyBenchmark
 from xlbench.benchmarks.mrs import MRS
 from xlbench.benchmarks.mtg import MTG, MTG2
 from xlbench.benchmarks.paper import PaperTable
@@ -36,7 +37,6 @@ from xlbench.benchmarks.parallel import (
     PairBenchmark,
     ParallelBenchmark,
 )
-from xlbench.benchmarks.replies import SETTING_TITLES, ReplyBenchmark
 from xlbench.benchmarks.sib200 import SIB200
 from xlbench.benchmarks.translation import TRANSLATION
 from xlbench.benchmarks.xdailydialog import XDAILYDIALOG
@@ -44,38 +44,10 @@ from xlbench.benchmarks.xpersona import XPERSONA
 from xlbench.benchmarks.xquad import XQUAD
 
 __all__ = [
-    'BENCHMARKS',
-    'CLIDSUM',
-    'CONVSUMX',
-    'CROSSSUM',
-    'DIALOGSUM',
-    'FEWSHOT',
-    'MASAKHANER2',
-    'MASAKHANEWS',
-    'MRS',
-    'MTG',
-    'MTG2',
-    'RATES',
-    'RECIPES',
-    'SCENARIOS',
-    'SCENARIO_TITLES',
-    'SETTING_TITLES',
-    'SIB200',
-    'TRANSLATION',
-    'XDAILYDIALOG',
-    'XPERSONA',
-    'XQUAD',
-    'Added',
-    'Benchmark',
-    'LabelBenchmark',
-    'PairBenchmark',
-    'PaperTable',
-    'ParallelBenchmark',
-    'ReplyBenchmark',
-    'Scenario',
-    'SummaryBenchmark',
-    'TaskName',
-    'get',
-    'parse_mixture',
+    'BENCHMARKS', 'CLIDSUM', 'CONVSUMX', 'CROSSSUM', 'DIALOGSUM', 'FEWSHOT', 'MASAKHANER2',
+    'MASAKHANEWS', 'MRS', 'MTG', 'MTG2', 'RATES', 'RECIPES', 'SCENARIOS', 'SCENARIO_TITLES',
+    'SETTING_TITLES', 'SIB200', 'TRANSLATION', 'XDAILYDIALOG', 'XPERSONA', 'XQUAD', 'Added',
+    'Benchmark', 'LabelBenchmark', 'PairBenchmark', 'PaperTable', 'ParallelBenchmark',
+    'ReplyBenchmark', 'Scenario', 'SummaryBenchmark', 'TaskName', 'get', 'parse_mixture',
     'parse_task',
 ]  # fmt: skip

@@ -26,11 +26,8 @@ class TaskName(NamedTuple):
 class Added(NamedTuple):
     """Further examples that a scenario trains on, mixed with those of its own mixture.
 
-    Attributes:
-      name: of the block in config.stages.STAGE.added.
-      mixture: its SeqIO mixture or task.
-      split: the split of it.
-      rate: its examples for each example of the scenario's mixture.
+    They are a split of a SeqIO mixture or task, `rate` of them for each example of the scenario's
+    mixture. The name is that of the block in config.stages.STAGE.added.
     """
 
     name: str
@@ -92,12 +89,9 @@ class Scenario:
     def stage(
         self, num_steps: int | str, optimizer: Block, **options: Setting
     ) -> dict[str, Setting]:
-        """A block of config.stages that trains on this scenario.
+        """A block of config.stages that trains on this scenario, in steps or epochs.
 
-        Args:
-          num_steps: length of the stage, in steps or epochs.
-          optimizer: its block.
-          **options: further keys, or another split.
+        The options are further keys, or another split.
         """
         block = dict(mixture=self.mixture, split=self.split, num_steps=num_steps)
         parts: dict[str, Setting] = {'curriculum': self.curriculum} if self.curriculum else {}
@@ -115,11 +109,8 @@ class Scenario:
     ) -> dict[str, dict[str, Setting]]:
         """The block config.evals of this scenario: 'dev' in training, 'test' at its end.
 
-        Args:
-          every: steps (or epochs) between two evaluations of 'dev'.
-          dev: options of 'dev' alone.
-          test: options of 'test' alone.
-          **both: options of both, such as batch_size and lengths.
+        `every` is the steps (or epochs) between two evaluations of 'dev'. The options `both`, such
+        as batch_size and lengths, are for 'dev' and 'test'.
         """
         return dict(
             dev=dict(tasks=self.select, split=self.select_split, every=every)
@@ -217,7 +208,7 @@ class Benchmark:
         return self.languages
 
     def task_names(self) -> tuple[str, ...]:
-        """Lists every SeqIO task of the benchmark."""
+        """Every SeqIO task of the benchmark."""
         raise NotImplementedError
 
     def scenario(
@@ -227,13 +218,9 @@ class Benchmark:
         source: str | None = None,
         target: str | None = None,
     ) -> Scenario:
-        """Returns one scenario, narrowed to a task and languages.
+        """One of `scenario_names`, narrowed to a task and languages.
 
-        Args:
-          name: one of `scenario_names`; the kind of benchmark says what each narrows.
-          task: one of `tasks`; a benchmark with a single task needs it nowhere.
-          source: a source language.
-          target: a target language.
+        The kind of benchmark says what each narrows. A benchmark with a single task needs no task.
 
         Raises:
           UserError: there is no such scenario, task or language, or not together.
@@ -268,15 +255,7 @@ class Benchmark:
     ) -> dict[str, float] | None:
         """The paper's scores of one model on one language pair; None where it gives none.
 
-        Args:
-          model: a name in `paper_models`.
-          scenario: one of `scenario_names`.
-          task: one of `tasks`.
-          source: source language.
-          target: target language, by default the source.
-
-        Returns:
-          {score: value}; those that xlbench computes as well are 0 to 100.
+        {score: value}; those that xlbench computes as well are 0 to 100.
         """
         if (model, scenario) not in self._printed_systems:
             if model not in self.paper_models:

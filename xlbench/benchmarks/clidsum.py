@@ -34,7 +34,7 @@ class SummaryBenchmark(PairBenchmark):
         return super()._scenario(name, task, source, target)
 
     def _semi(self, task: str, source: str, target: str | None) -> Scenario:
-        """The scenario of a task's pairs behind those of the tasks that are `added` to it."""
+        """The scenario of the pairs of the tasks that are `added`, followed by a task's own."""
         if task not in self.added:
             known = ', '.join(self.added)
             raise errors.UserError(
@@ -63,9 +63,8 @@ class SummaryBenchmark(PairBenchmark):
     def pretraining(self, tasks: str, target: str | None = None) -> Scenario:
         """The tasks of a second stage of pre-training, as a scenario.
 
-        Args:
-          tasks: keys of `pretrained` with + between them, in any order, such as 'aci+mt'.
-          target: the language of tasks that translate; None takes all.
+        They are keys of `pretrained` with + between them, in any order, such as 'aci+mt'; those
+        that translate do so into the target, or into all languages.
         """
         words = tasks.split('+')
         for word in words:

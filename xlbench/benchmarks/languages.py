@@ -142,7 +142,7 @@ def register(
     family: str = '',
     alpha3: str = '',
 ) -> Language:
-    """Adds a language that the table lacks, to be called in a task file; again is harmless.
+    """Adds a language that the table lacks; to be called in a task file, more than once if need be.
 
     Args:
       code: ISO 639-1 or 639-3 code, as in the names of tasks.

@@ -1,7 +1,7 @@
 """MRS: replies to messages in ten languages (arXiv:2106.02017).
 """
 
-from xlbench.benchmarks.replies import (
+from xlbench.benchmarks.monolingual import (
     RANKING_SCORES,
     REPLY_SCENARIOS,
     REPLY_SCORES,

@@ -68,9 +68,6 @@ def version_2(root: str) -> ParallelBenchmark:
 
     Languages are those that all tasks have test files in. Where there are no files, all that was
     published is there: four tasks in five languages.
-
-    Args:
-      root: the data root.
     """
     known = (*_LANGUAGES, *sorted(languages.LANGUAGES.keys() - set(_LANGUAGES)))
     there = {task: {lang for lang in known if _is_there(root, task, lang)} for task in _TASK_TITLES}

@@ -70,8 +70,8 @@ class PaperTable:
     Attributes:
       name: 'table 4' or 'figure 2'.
       title: what it shows.
-      shows: what makes it from runs, such as a key of
-        `xlbench.reporting.paper_tables.making.MAKERS`; '' where its form is enough.
+      shows: what makes it from runs, see `xlbench.reporting.paper_tables.making.make`; '' where its
+        form is enough.
       printed: the file of paper_scores with its numbers; '' if it has none.
       labels: the heads of the labels.
       rows: its rows.
@@ -87,7 +87,6 @@ class PaperTable:
       instead: why no runs make it, or what has to follow them.
       variants: whether what was evaluated in other ways than a run's config says, and adapters,
         stand beside the run.
-      is_judged: whether it shows what judges say of the texts of its runs (--ratings).
     """
 
     name: str
@@ -107,7 +106,11 @@ class PaperTable:
     made_by: tuple[str, ...] = ()
     instead: str = ''
     variants: bool = False
-    is_judged: bool = False
+
+    @property
+    def is_judged(self) -> bool:
+        """Returns True if it shows what judges say of the texts of its runs (--ratings)."""
+        return self.shows in ('judged', 'ratings')
 
     @property
     def number(self) -> str:
@@ -143,8 +146,7 @@ class PaperTable:
     def cells(self, value: Callable[[Key, str], str | None]) -> list[list[str]]:
         """The texts of all cells, row by row.
 
-        Args:
-          value: gives the text of a score, by the key of its cell and its name; None for none.
+        `value` gives the text of a score by the key of its cell and its name; None for none.
         """
         return [[self._cell(row, head, value) for head in self.columns] for row in self.rows]
 
@@ -193,11 +195,7 @@ def declared(benchmark: str) -> dict[str, Any]:
 def tables(benchmark: str, **more: Sequence[str | dict[str, str]]) -> tuple[PaperTable, ...]:
     """The tables that the file of a benchmark declares, but those without any row.
 
-    None without such a file.
-
-    Args:
-      benchmark: name of the file.
-      **more: further axes, or others in place of the file's.
+    The axes `more` come to those of the file, or in their places. No file, no tables.
     """
     given = declared(benchmark)
     axes = given.get('axes', {}) | more
@@ -282,14 +280,9 @@ def _index(printed: str, names: tuple[str, ...]) -> dict[tuple[str | None, ...],
 def printed_scores(
     name: str, fractions: tuple[str, ...]
 ) -> dict[tuple[str, ...], dict[str, float]]:
-    """The scores that the paper of a benchmark prints, from 0 to 100.
+    """The scores that the paper of a benchmark prints, from 0 to 100; it prints some as fractions.
 
-    Args:
-      name: of the benchmark.
-      fractions: the scores that it prints between 0 and 1.
-
-    Returns:
-      {(scenario, task, model, source, target): {score: value}}; empty without such a file.
+    {(scenario, task, model, source, target): {score: value}}; empty without such a file.
     """
     table = {}
     for row in map(dict, printed_rows(name)):
@@ -313,10 +306,9 @@ def printed_sizes(name: str) -> dict[tuple[str, str, str], int]:
 
 @functools.cache
 def printed_rows(name: str) -> tuple[dict[str, str], ...]:
-    """The lines of a table of a paper, as texts, by the names of its columns.
+    """The lines of a file of printed numbers, such as mtg_stages, as texts by column.
 
-    Args:
-      name: of its file, such as mtg_stages; without such a file there are none.
+    Without such a file there are none.
     """
     path = _FOLDER / f'{name}.csv'
     if not path.is_file():

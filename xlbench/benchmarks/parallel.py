@@ -34,7 +34,7 @@ class ParallelBenchmark(Benchmark):
     scenario_names: tuple[str, ...] = SCENARIOS
 
     def task_names(self) -> tuple[str, ...]:
-        """Lists every SeqIO task of the benchmark: all tasks, all ordered pairs of languages."""
+        """All tasks in all ordered pairs of languages."""
         return tuple(
             self.task_name(task, source, target)
             for task in self.tasks
@@ -45,9 +45,7 @@ class ParallelBenchmark(Benchmark):
     def pairs(self, name: str, sources: tuple[str, ...] = ()) -> tuple[tuple[str, str], ...]:
         """The pairs of languages that a scenario evaluates, all its runs together.
 
-        Args:
-          name: one of `scenario_names`.
-          sources: those to take; none: all.
+        Some sources narrow them.
 
         Example: MTG.pairs('zero_shot') -> ('en', 'de'), ('en', 'fr'), ('en', 'es')
         """
@@ -147,7 +145,7 @@ class PairBenchmark(Benchmark):
     )
 
     def task_names(self) -> tuple[str, ...]:
-        """Lists every SeqIO task of the benchmark: each task in each of its pairs."""
+        """Each task in each of its pairs."""
         return tuple(
             self.task_name(task, *pair) for task in self.tasks for pair in self.pairs[task]
         )

@@ -151,11 +151,8 @@ _SHOWN = {'model': '', 'key': {}, 'mixture': ''}  # Of an experiment, if not giv
 def read(benchmark: Benchmark, replaced: Sequence[str] = (), stand_in: str = '') -> Recipe:
     """The recipe of a benchmark, from the file of its paper.
 
-    Args:
-      benchmark: whose paper it is.
-      replaced: its translators whose place another one takes; rows and commands that differ in
-        these alone become one.
-      stand_in: name of the other one.
+    One translator may stand in for others, whose names are `replaced`; rows and commands that
+    differ in these alone become one.
     """
     given, tables = paper.declared(benchmark.name), benchmark.paper_tables
     stand_ins = given.get('stand_ins', {})

@@ -56,7 +56,7 @@ def is_in_a_workdir() -> bool:
 
 
 def find(word: str) -> pathlib.Path | None:
-    """The task file WORD.py, one that comes along or one of the user's; None if there is none.
+    """The task file WORD.py of xlbench or of the user; None if there is none.
 
     Raises:
       UserError: a file of the user has the name of one that comes along. Neither may hide the

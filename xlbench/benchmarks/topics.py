@@ -61,7 +61,7 @@ def main_score(task: str) -> str:
 
 
 def pivot(task: str) -> str:
-    """The language that transfer is from, unless a sweep says another."""
+    """The language to transfer from, unless a sweep names another."""
     found = declared(task)
     return (found[0] if found else FEWSHOT).pivot
 
@@ -73,13 +73,13 @@ def title(task: str) -> str:
 
 
 def languages(task: str) -> tuple[str, ...]:
-    """The languages that a task can be asked for in, in their order in results."""
+    """The languages of a task, in the order that results have."""
     found = declared(task)
     return found[0].languages_of(found[1]) if found else tuple(languages_lib.LANGUAGES)
 
 
 def train_languages(task: str) -> tuple[str, ...]:
-    """Lists the languages with a split 'train': all of a user's task, whose shots are from it."""
+    """The languages with a split 'train'; all of a user's task, whose shots come from it."""
     found = declared(task)
     return found[0].train_languages(found[1]) if found else languages(task)
 

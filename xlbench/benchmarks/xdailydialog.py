@@ -1,6 +1,6 @@
 """XDailyDialog: parallel dialogues."""
 
-from xlbench.benchmarks.replies import RANKING_SCORES, REPLY_SCORES, TASKS, ReplyBenchmark
+from xlbench.benchmarks.monolingual import RANKING_SCORES, REPLY_SCORES, TASKS, ReplyBenchmark
 
 # Dialogues whose consecutive utterances are pairs of message and reply. Nobody's official reply
 # suggestion: no published scores to compare with.

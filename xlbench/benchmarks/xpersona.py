@@ -1,6 +1,6 @@
 """XPersona: dialogues of personas (arXiv:2003.07568)."""
 
-from xlbench.benchmarks.replies import RANKING_SCORES, REPLY_SCORES, TASKS, ReplyBenchmark
+from xlbench.benchmarks.monolingual import RANKING_SCORES, REPLY_SCORES, TASKS, ReplyBenchmark
 
 _LANGUAGES = ('en', 'fr', 'id', 'it', 'ja', 'ko', 'zh')
 XPERSONA = ReplyBenchmark(

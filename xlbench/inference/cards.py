@@ -17,7 +17,7 @@ from xlbench.inference.exported import Notes, first_key, forced_first, target_la
 from xlbench.models.dual_encoder import DualEncoderConfig
 from xlbench.models.families import FAMILIES
 from xlbench.models.layers import TransformerConfig
-from xlbench.reporting import command_lines, notes as notes_lib, render
+from xlbench.reporting import notes as notes_lib, origins, render
 from xlbench.reporting.results import LOSSES, Result
 from xlbench.system.files import Json
 
@@ -108,7 +108,7 @@ def text(
         ],
         remarks=dict.fromkeys(r.note for r in results if r.note),
         signatures=sorted(signatures),
-        command=command_lines.command(*typed),
+        command=origins.command(*typed),
         facts='; '.join(f'{k} {notes_lib.plain_fact(v)}' for k, v in facts.items() if v),
         config='\n'.join(
             f'{k}: {json.dumps(v, ensure_ascii=False)}' for k, v in sorted(config.items())
@@ -118,7 +118,7 @@ def text(
         scored_languages=_languages(notes, scored),
     )
     # The machine's folders are nobody's business, and of no use elsewhere.
-    return command_lines.without_places(page)
+    return origins.without_places(page)
 
 
 def _template() -> jinja2.Template:
@@ -201,7 +201,7 @@ def _model_name(config: Mapping[str, Json], argv: Sequence[str], cwd: str) -> st
 
     A folder is called what its owner likes (out, exported), and says nothing about the model.
     """
-    file = command_lines.config_of(argv, cwd)
+    file = origins.config_of(argv, cwd)
     stem = pathlib.PurePosixPath(file.partition(':')[0]).stem
     stages = _block(config, 'stages')
     last = stages[max(stages)] if stages else {}

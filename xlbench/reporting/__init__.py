@@ -7,18 +7,16 @@
   sections  sorts runs by benchmark and split; which systems are best
   notes     what has to be said beside the numbers
   predictions  the texts behind a result
-  command_lines  the command that made a workdir, for a reader
+  origins   the commands that made a workdir, its time and hardware
   layout    which rows and columns the tables of a section have, also in the form of its paper
-  paper_tables  the tables and figures of a paper, by their numbers
+  paper_tables  the tables and figures of a paper, from its numbers or from runs
   drawing   colours and fonts of figures, and their files
   tables    a table: cells of numbers under grouped columns; a figure with its numbers
   render    a table for the screen, as Markdown, LaTeX or CSV
   documents  all tables as Markdown, CSV, LaTeX or HTML, and their files
   leaderboard  the texts of systems, in the form of MTG's leaderboard
   lengths   how long the texts of data are
-  printed   a paper's table in its own form, from its numbers or from runs
   page      a report as one HTML page
-  costs     how long workdirs were worked in, and on which hardware
   screen    the tables of one run as plain text
   comparisons  differences between the systems of a section
   statistics  tests of differences and their tables, intervals, correlations

@@ -32,13 +32,9 @@ def add(
 ) -> list[pathlib.Path]:
     """Adds scores to all evaluations of a split, at every step, and of the baselines.
 
-    Args:
-      workdir: of a run, of xlbench.score or of a chain.
-      names: of metrics; see `xlbench.metrics.suite`.
-      split: results filed under it and, as SPLIT-beam-num_beams4, beside it.
-      task: the only one; '' takes all.
-      lang: ISO code of the texts; '' takes each task's.
-      say: takes the line that another writer is waited for.
+    The metrics have the names of `xlbench.metrics.suite`. Results that are filed beside a split, as
+    SPLIT-beam-num_beams4, belong to it. Without a task all are meant, and without a language each
+    task's. `say` takes the line that another writer is waited for.
 
     Returns:
       The folders that have changed.

@@ -53,12 +53,7 @@ class _Untested(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class _Texts:
-    """Holds the predictions of all runs of a system for one task.
-
-    Attributes:
-      results: one for each seed.
-      rows: for each seed the predictions by id.
-    """
+    """The results of all runs of a system for one task, and the predictions of each by id."""
 
     results: Sequence[Result]
     rows: Sequence[Mapping[str, Prediction]]
@@ -85,14 +80,10 @@ def beside(
     label: str = '',
     scores: Sequence[str] = (),
 ) -> list[Section]:
-    """The sections, each with a table of differences for each score that is compared.
+    """The sections, each with a table of differences for each of some scores, else the main score.
 
-    Args:
-      sections: what is shown.
-      test: one of `statistics.TESTS`.
-      earlier: the same runs at another step, to compare each run with itself.
-      label: of that step.
-      scores: what is compared; none: of each section the main score.
+    The test is one of `statistics.TESTS`. With `earlier`, the same runs at a step that is called
+    `label`, each run is compared with itself.
 
     Raises:
       UserError: no section has one of the scores.
@@ -158,11 +149,7 @@ def of_pairs(
 def pooled(
     pairs: Sequence[tuple[System | None, System | None, Sequence[str]]], score: str
 ) -> list[tuple[Difference | None, float]]:
-    """Tests pairs of systems over the examples of all of some tasks, by t-tests.
-
-    Args:
-      pairs: a first and a last system, and the tasks.
-      score: of them.
+    """Tests a first and a last system over the pooled examples of some tasks, by t-tests.
 
     Returns:
       Last minus first of each, None if one lacks them, and the p-value, corrected for all pairs.
@@ -363,7 +350,7 @@ def _function(
 def _scorer(
     result: Result, score: str, texts: Sequence[str], streams: Sequence[Sequence[str]]
 ) -> Metric | None:
-    """Finds what of sacreBLEU gave a score of these texts; None if it was something else."""
+    """The metric of sacreBLEU that gave a score of these texts; None if another one did."""
     for spec in result.metrics:
         if str(spec.get('metric')).startswith(f'{bleu.__name__}:'):
             # Anybody may have written it.

@@ -20,6 +20,7 @@ _CSV_FIELDS = (
     'benchmark', 'split', 'data', 'system', 'kind', 'task', 'source', 'target', 'score', 'mean',
     'standard_deviation', 'examples', 'runs', 'seeds', 'steps', 'stages', 'config', 'workdirs',
 )  # fmt: skip
+_CSV_FIELDS_OF_PAPER = ('benchmark', 'exhibit', 'row', 'kind', 'group', 'column', 'value')
 
 
 def markdown(sections: Sequence[Section]) -> str:
@@ -46,7 +47,7 @@ def markdown(sections: Sequence[Section]) -> str:
 def comma_separated(sections: Sequence[Section]) -> str:
     """Every number as one line: tidy, for other tools; also scores that the tables leave out."""
     if not any(section.columns for section in sections):
-        return making.comma_separated(sections)  # Of tables and figures of a paper.
+        return _paper_csv(sections)
     rows = []
     for section in sections:
         for system in section.systems:
@@ -59,8 +60,35 @@ def comma_separated(sections: Sequence[Section]) -> str:
     return render.comma_separated(_CSV_FIELDS, rows)
 
 
+def _paper_csv(sections: Sequence[Section]) -> str:
+    """Every number of the tables and figures of a paper as one line."""
+    lines = (
+        (
+            *(one.title.partition(',')[0], table.title.partition(':')[0]),
+            *(row.name, row.kind, column.group, column.label),
+            _value(cell),
+        )
+        for one in sections
+        for table in one.besides
+        for row in table.rows
+        for column, cell in zip(table.columns, row.cells, strict=True)
+        if not cell.is_missing
+    )
+    return render.comma_separated(_CSV_FIELDS_OF_PAPER, lines)
+
+
+def _value(cell: Cell) -> str | float:
+    """A number with all its digits; what is printed may be one, too."""
+    if cell.value is not None:
+        return cell.value
+    try:
+        return float(cell.text)
+    except ValueError:
+        return cell.text
+
+
 def latex(sections: Sequence[Section]) -> str:
-    """Sets all tables for a paper; needs \\usepackage{booktabs}."""
+    """Sets all tables for a paper; needs \\usepackage{booktabs,multirow}."""
     parts = []
     for section in sections:
         parts += map(render.latex, layout.tables(section))
@@ -88,19 +116,15 @@ FORMATS: dict[str, tuple[str, Callable[[Sequence[Section]], str]]] = {
 def write(
     sections: Sequence[Section], output: str, formats: Sequence[str], *, with_plots: bool = False
 ) -> list[str]:
-    """Writes the report into a folder, each file whole or not at all.
+    """Writes the report into a folder, each file whole or not at all; gives the paths.
 
-    Args:
-      sections: what is shown.
-      output: the folder.
-      formats: of `FORMATS`.
-      with_plots: whether the plots of scores, logs and predictions become files, too.
+    `with_plots` writes the plots of scores and logs, too.
 
-    Returns:
-      The paths. Raises UserError, before anything is written, if one of them is another's file.
+    Raises:
+      UserError: one of the paths is another's file; nothing has been written then.
     """
     folder = pathlib.Path(output)
-    heads = (','.join(_CSV_FIELDS[:10]), ','.join(making.CSV_FIELDS))
+    heads = (','.join(_CSV_FIELDS[:10]), ','.join(_CSV_FIELDS_OF_PAPER))
     for name in formats:
         files.check_own(folder / FORMATS[name][0], 'a report of xlbench', [_MARK], heads)
     texts = {FORMATS[name][0]: FORMATS[name][1](sections) for name in formats}

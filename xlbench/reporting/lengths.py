@@ -31,7 +31,7 @@ def table(rows: Mapping[str, tuple[Statistics, Langs]], has_tokens: bool) -> Tab
     in_characters = sorted(lang for lang in langs if not statistics.in_words(lang))
     unit = 'Lengths are in words between spaces'
     unit += f', of {", ".join(in_characters)} in characters.' if in_characters else '.'
-    columns = (Column('', 'examples'), *(Column('', _TITLES[name]) for name in names))
+    columns = Column.named(['examples', *(_TITLES[name] for name in names)])
     return Table('Lengths', columns, tuple(made), 'data', notes=(unit,))
 
 

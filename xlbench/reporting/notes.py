@@ -87,12 +87,8 @@ def about_candidates(picks: list[Pick]) -> list[str]:
 def signatures(picks: Sequence[Pick], scores: Sequence[str], shared: bool) -> list[str]:
     """The signatures behind scores, a line each: which tasks, which metric, which variant.
 
-    Signatures that differ in the language alone share a line: lang:{de,en}.
-
-    Args:
-      picks: whose scores.
-      scores: their names.
-      shared: whether the scores share a table; those of no metric then have no signature to show.
+    Signatures that differ in the language alone share a line: lang:{de,en}. In a table that is
+    `shared`, a score of no metric has no signature to show; else all of its result stand for it.
     """
     families = {score.split('_')[0] for score in scores}
     tasks_of: dict[tuple[str, str], set[str]] = {}
@@ -119,11 +115,10 @@ def signatures(picks: Sequence[Pick], scores: Sequence[str], shared: bool) -> li
 
 
 def number_types(activations: Json, config: Mapping[str, Json]) -> str | None:
-    """The types that a model computes in: one word if all are the same, as parameters are float32.
+    """The types that a model computes in: one word if all are float32, as parameters are.
 
-    Args:
-      activations: their type, as config.json notes it; None for what no model has made.
-      config: of the run, which may have another type for the operands of products.
+    Activations have the type that config.json notes, None for what no model has made; the config
+    may have another one for the operands of products.
     """
     if not activations:
         return None

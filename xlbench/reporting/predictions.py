@@ -55,13 +55,7 @@ class _Suggestion(msgspec.Struct):
 
 
 def parse(line: str | bytes, place: str, number: int, seen: dict[str, Prediction]) -> None:
-    """Adds a line to those before it.
-
-    Args:
-      line: JSON.
-      place: file and line, for messages.
-      number: of the line, from 0.
-      seen: the lines before it, by their ids.
+    """Adds a line of JSON, with its number from 0, to those that were seen before, by their ids.
 
     Raises:
       UserError: it is not a prediction, or its id is there already.
@@ -78,10 +72,7 @@ def of_result(
 ) -> dict[str, Prediction]:
     """All predictions beside a result, by the ids of their examples; none if the file is missing.
 
-    Args:
-      result: of a task.
-      limit: how many are read.
-      is_strict: whether a line that is no prediction is a UserError; else it is left out.
+    A line that is no prediction is a UserError, or without `is_strict` left out.
     """
     path = untrusted.file(result.folder, 'predictions.jsonl')
     rows: dict[str, Prediction] = {}

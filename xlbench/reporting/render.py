@@ -1,11 +1,10 @@
-"""A table as text: for the screen, Markdown or LaTeX; rows as CSV; and text that means itself."""
+"""A table as text: for the screen, Markdown, LaTeX or CSV; and text that means itself."""
 
 import csv
 import io
-import itertools
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from xlbench.reporting.tables import Table, clean
 
@@ -14,9 +13,11 @@ _TEX = {
     '%': r'\%', '_': r'\_', '~': r'\textasciitilde{}', '^': r'\textasciicircum{}',
     '⇒': r'$\Rightarrow$', '↑': r'$\uparrow$', '↓': r'$\downarrow$',
     '±': r'$\pm$', '<': r'\textless{}', '>': r'\textgreater{}', '|': r'\textbar{}',
+    '†': r'\textsuperscript{\dag}',
 }  # fmt: skip
 _NUMBER = re.compile(r'[-+]?[0-9]*\.?[0-9]+')
 _NAME_WIDTH = 24  # Widest name of a row on the screen.
+_SENTENCE = 40  # Characters of LaTeX; a single column of longer texts is wrapped.
 
 
 def plain(table: Table, max_width: int) -> str:
@@ -67,11 +68,18 @@ def markdown(table: Table) -> str:
     if table.missing:
         return f'{title}\n\nLeft out: {markdown_text(table.missing)}.'
     heads = (f'{column.group} {column.label}'.strip() for column in table.columns)
-    lines = [[markdown_text(head) for head in (table.head, *heads)]]
-    lines.append(['---', *('---:' for _ in table.columns)])
-    for row in table.rows:
+    lines = [[*map(markdown_text, (*table.heads, *heads))]]
+    lines.append(['---'] * len(table.heads) + ['---:'] * len(table.columns))
+    section = ''
+    for number, row in enumerate(table.rows):
+        if row.section != section:
+            section = row.section
+            lines.append([f'*{markdown_text(section)}*', *[''] * (len(lines[0]) - 1)])
+        labels = enumerate(table.labels_of(row))
+        shown = (label * bool(table.span(number, place)) for place, label in labels)
         cells = ((markdown_text(str(cell)), cell.best) for cell in row.cells)
-        lines.append([markdown_text(row.name), *(f'**{x}**' if best else x for x, best in cells)])
+        texts = (f'**{text}**' if best else text for text, best in cells)
+        lines.append([*map(markdown_text, shown), *texts])
     return '\n\n'.join(filter(None, (title, grid(lines), items(table.notes))))
 
 
@@ -129,73 +137,88 @@ def comma_separated(
     return out.getvalue()
 
 
-def latex_document(parts: Iterable[str], mark: str) -> str:
+def table_csv(table: Table) -> str:
+    """A table as CSV: its heads in their lines, then its rows; '' if it is missing."""
+    if table.missing:
+        return ''
+    groups = [*[''] * len(table.heads), *(column.group for column in table.columns)]
+    names = [*table.heads, *(column.label for column in table.columns)]
+    rows = (
+        [*table.labels_of(row), *('' if cell.is_missing else str(cell) for cell in row.cells)]
+        for row in table.rows
+    )
+    first, *more = [groups, names] if any(groups) else [names]
+    return comma_separated(first, [*more, *rows])
+
+
+def latex_document(parts: Iterable[str], mark: str = '') -> str:
     """A file of tables and comments, behind a comment that says where it comes from."""
-    lines = [f'% {mark}', r'% Needs \usepackage{booktabs} in the preamble.']
+    lines = [f'% {mark}'] if mark else []
+    lines.append(r'% Needs \usepackage{booktabs,multirow} in the preamble.')
     return '\n'.join([*lines, *filter(None, parts)]) + '\n'
 
 
 def latex(table: Table) -> str:
-    """A table with its caption; '' if it is missing."""
+    """A table with its caption, which needs booktabs and multirow; '' if it is missing."""
     if table.missing:
         return ''
-    paths = [(column.group, column.label) for column in table.columns]
-    lines = latex_heads([table.head.capitalize()], paths)
-    kind = None
-    for row in table.rows:
-        if row.kind != kind:
-            lines.append(r'\midrule')
-            kind = row.kind
+    labels = (table.head.capitalize(),) if table.labels is None else table.labels
+    longest = max((len(str(cell)) for row in table.rows for cell in row.cells), default=0)
+    is_wrapped = len(table.columns) == 1 and longest >= _SENTENCE
+    shapes = r'p{0.8\linewidth}' if is_wrapped else 'r' * len(table.columns)
+    lines, kind, section = _latex_heads(table, labels), None, ''
+    for number, row in enumerate(table.rows):
+        lines += [r'\midrule'] * (row.kind != kind)
+        kind = row.kind
+        if row.section != section:
+            section = row.section
+            whole = rf'\multicolumn{{{len(labels) + len(table.columns)}}}{{c}}'
+            lines += [rf'{whole}{{\textit{{{latex_text(section)}}}}} \\', r'\midrule']
+        names = []
+        for place, label in enumerate(map(latex_text, table.labels_of(row))):
+            span = table.span(number, place)  # Over all rows below that share it.
+            names.append(rf'\multirow{{{span}}}{{*}}{{{label}}}' if span > 1 else label * span)
         cells = ((latex_text(str(cell)), cell.best) for cell in row.cells)
         texts = (rf'\textbf{{{text}}}' if best else text for text, best in cells)
-        lines.append(rf'{" & ".join((latex_text(row.name), *texts))} \\')
-    return environment('table', f'l{"r" * len(table.columns)}', lines, table.caption)
-
-
-def environment(
-    name: str, shapes: str, lines: Iterable[str], caption: str, more: Iterable[str] = ()
-) -> str:
-    """A table of LaTeX: lines of heads and rows, a caption that is plain text, `more` below it."""
+        lines.append(rf'{" & ".join((*names, *texts))} \\')
+    name = 'table*' if table.reference else 'table'
+    below = [rf'  \label{{tab:{table.reference}}}'] if table.reference else []
+    notes = [f'% {note}' for note in table.notes] if table.reference else []
     return '\n'.join([
         rf'\begin{{{name}}}',
         r'  \centering',
-        rf'  \begin{{tabular}}{{{shapes}}}',
+        rf'  \begin{{tabular}}{{{"l" * len(labels)}{shapes}}}',
         r'    \toprule',
         *(f'    {line}' for line in lines),
         r'    \bottomrule',
         r'  \end{tabular}',
-        rf'  \caption{{{latex_text(caption)}}}',
-        *(f'  {line}' for line in more),
+        rf'  \caption{{{latex_text(table.caption)}}}',
+        *below,
         rf'\end{{{name}}}',
+        *notes,
     ])  # fmt: skip
 
 
-def latex_heads(labels: Sequence[str], paths: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of heads: groups over their columns, where some have a name, then the columns.
-
-    Args:
-      labels: heads of the columns of labels, which stand at the left.
-      paths: for each other column the names of its groups, the widest first, and its own.
-    """
-    whole, lines = whole_paths(paths), []
-    for level in range(1, len(whole[0]) if whole else 1):
-        cells, rules, start = [''] * len(labels), [], len(labels) + 1
-        for path, same in itertools.groupby(path[:level] for path in whole):
-            span = len(list(same))
-            cells.append(rf'\multicolumn{{{span}}}{{c}}{{{latex_text(path[-1])}}}')
-            rules += [rf'\cmidrule(lr){{{start}-{start + span - 1}}}'] * bool(path[-1])
-            start += span
-        lines += [rf'{" & ".join(cells)} \\', ' '.join(rules)] if rules else []
-    names = (latex_text(name) for name in (*labels, *(path[-1] for path in whole)))
+def _latex_heads(table: Table, labels: Sequence[str]) -> list[str]:
+    """Lines of heads: groups over their columns, where some have a name, then the columns."""
+    cells, rules, start = [''] * len(labels), [], len(labels) + 1
+    for group, span in table.groups:
+        cells.append(rf'\multicolumn{{{span}}}{{c}}{{{latex_text(group)}}}')
+        rules += [rf'\cmidrule(lr){{{start}-{start + span - 1}}}'] * bool(group)
+        start += span
+    lines = [rf'{" & ".join(cells)} \\', ' '.join(rules)] if rules else []
+    names = map(latex_text, (*labels, *(column.label for column in table.columns)))
     return [*lines, rf'{" & ".join(names)} \\']
-
-
-def whole_paths(paths: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Heads of columns that are all as deep as the deepest one: '' stands above the others."""
-    depth = max(map(len, paths), default=1)
-    return [('',) * (depth - len(path)) + tuple(path) for path in paths]
 
 
 def latex_text(plain: str) -> str:
     """Text that means itself in LaTeX; what stands before a negative number is a minus."""
     return re.sub(r'(?<![^\s(])-(?=[0-9.])', '$-$', ''.join(_TEX.get(c, c) for c in clean(plain)))
+
+
+# The ending of a file of tables, and what writes it, by the name of the format.
+FORMATS: Mapping[str, tuple[str, Callable[[Sequence[Table]], str]]] = {
+    'markdown': ('md', lambda tables: '\n\n'.join(map(markdown, tables)) + '\n'),
+    'latex': ('tex', lambda tables: latex_document(map(latex, tables))),
+    'csv': ('csv', lambda tables: '\n'.join(map(table_csv, tables))),
+}

@@ -48,11 +48,8 @@ _Count = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
 class LogLine(msgspec.Struct, frozen=True):
     """A line of metrics.jsonl.
 
-    Attributes:
-      step: the global step.
-      kind: 'train' or 'eval'.
-      name: of the stage or of the task.
-      values: name to number; None for one that is not finite.
+    Its kind is 'train' or 'eval', its name that of the stage or task; a value that is not finite is
+    None.
     """
 
     step: _Count
@@ -91,7 +88,7 @@ class Result(_Metrics, frozen=True, kw_only=True):
     Attributes:
       task: SeqIO task name.
       split: the split that was scored.
-      num_examples: how many examples were scored.
+      num_examples: scored ones.
       scores: score name to value, 0 to 100.
       signatures: metric name to the line that identifies its variant and version.
       data: 'sample' for the embedded corpora, 'files' for the user's.
@@ -120,7 +117,7 @@ class Run:
     """One workdir.
 
     Attributes:
-      workdir: the folder.
+      workdir: of the run.
       info: config.json as it is: config, versions, git, manifests, data, devices, seed, ...
       evaluations: results by step, then by (task, split).
       baselines: results by name of the baseline, then by (task, split).
@@ -128,6 +125,8 @@ class Run:
       bad_log_lines: number of its lines that could not be read.
       model: that it stands for, if it begins from random parameters; '' for none.
       mixture: of the scenario that it is shown in; '' for that of its config.
+      place: which cells of a paper's table it fills, and the `name` of its experiment; empty where
+        nobody has said so.
     """
 
     workdir: pathlib.Path
@@ -138,6 +137,7 @@ class Run:
     bad_log_lines: int = 0
     model: str = ''
     mixture: str = ''
+    place: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def config(self) -> Mapping[str, Json]:
@@ -157,7 +157,7 @@ class Run:
 
     @functools.cached_property
     def config_hash(self) -> str:
-        """See `config_hash`."""
+        """The hash of its config, see the function of that name."""
         return config_hash(self.config)
 
     @functools.cached_property
@@ -209,16 +209,14 @@ class Run:
         return [*named, *(score for score in scores if score not in LOSSES), 'loss'][0]
 
     def choose_step(self, step: str | int, split: str, score: str = '') -> int:
-        """The step to report.
+        """The step to report, of those with results on a split.
 
         Args:
-          step: 'last', a step, the name of a stage (its last step), or 'best': of the last
-            stage the highest mean of `score` (or, without it, the lowest loss) on the
-            `judging_split`.
-            Only steps with all tasks compete; of a benchmark's scenario, the tasks that may
-            choose.
-          split: only steps with results on this split are taken.
-          score: the score that 'best' compares; '' takes the main one.
+          step: 'last', a step, the name of a stage (its last step), or 'best': of the last stage
+            the highest mean of `score` (or, without it, the lowest loss) on the `judging_split`.
+            Only steps with all tasks compete; of a benchmark's scenario, the tasks that may choose.
+          split: the one to report.
+          score: that 'best' compares; '' takes the main one.
         """
         steps = [number for number in sorted(self.evaluations) if self.at(number, split)]
         if not steps:
@@ -321,6 +319,9 @@ def write_result(
 ) -> pathlib.Path:
     """Writes <workdir>/eval/<step>/<split>/<task>/metrics.json, each file whole or not at all.
 
+    Scores that `xlbench.reporting.adding` has added to the result of an earlier call stay, if the
+    texts are the same; otherwise a warning names them.
+
     Args:
       workdir: of the run.
       step: its step, or 'baselines/<name>'.
@@ -330,8 +331,7 @@ def write_result(
       predictions: the lines of predictions.jsonl, which is not written if there are none.
 
     Returns:
-      The folder of the files. Scores that `xlbench.reporting.adding` has added to the result of
-      an earlier call stay, if the texts are the same; otherwise a warning names them.
+      The folder of the files.
     """
     folder = pathlib.Path(workdir) / 'eval' / step / split / task
     folder.mkdir(parents=True, exist_ok=True)
@@ -375,7 +375,7 @@ def _with_added(
 
 
 def _compared(line: Mapping[str, Json]) -> list[Json]:
-    """Returns what the scores of an example are made from."""
+    """The part of a line that the scores of its example are made from."""
     return [line.get('id'), line.get('references', line.get('target')), texts(line)]
 
 

@@ -59,20 +59,10 @@ def write(
     seed: int,
     origin: Mapping[str, Json],
 ) -> pathlib.Path:
-    """Writes a result, and config.json: what was scored so far.
+    """Writes a result, and config.json: what was scored so far; gives the result's folder.
 
-    Args:
-      workdir: of the system, which the caller has locked.
-      task: that was scored.
-      split: of the task.
-      result: the facts of metrics.json: the step, and what `results.Result` has.
-      lines: of predictions.jsonl.
-      system: its name.
-      seed: of the system.
-      origin: the file that has the predictions, and its SHA-256.
-
-    Returns:
-      The result's folder.
+    The caller has locked the workdir. The result has the step and the facts of metrics.json, see
+    `results.Result`; the origin is the file of the predictions, and its SHA-256.
     """
     path = pathlib.Path(workdir) / 'config.json'
     before: dict[str, Json] = files.read_json(path, dict) if path.is_file() else {}

@@ -49,13 +49,13 @@ class Section:
 
     title: str
     split: str
-    columns: tuple[Column, ...]
     systems: tuple[System, ...]
-    scores: tuple[str, ...]
-    counts: list[tuple[str, list[str]]]
     notes: tuple[str, ...]
-    paper_notes: tuple[str, ...]
     data: str
+    columns: tuple[Column, ...] = ()
+    scores: tuple[str, ...] = ()
+    counts: Sequence[tuple[str, list[str]]] = ()
+    paper_notes: tuple[str, ...] = ()
     tables: tuple[tuple[str, ...], ...] = ()
     decimals: int = 1
     loss_unit: str = 'nats per token'
@@ -87,10 +87,10 @@ def sections(
     split: str | None = None,
     variants: bool = False,
 ) -> list[Section]:
-    """Sorts runs into sections.
+    """Sorts runs into sections; those that differ in the seed only become one row.
 
     Args:
-      runs: any number of runs; those that differ in the seed only become one row.
+      runs: in any order.
       step: 'last', 'best', the name of a stage, or a step.
       split: the split to report; by default each run's test split, else validation.
       variants: whether what was evaluated in other ways, and filed as SPLIT-WORDS, stands beside

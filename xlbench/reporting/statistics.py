@@ -26,8 +26,7 @@ TESTS = {
     'randomization': 'approximate randomization, two-sided',
 }
 LEVEL = 0.05  # A difference with a smaller p-value is called significant.
-SAMPLES = {'bootstrap': 1000, 'randomization': 10_000}  # sacreBLEU's own.
-_SEED = 12345  # Likewise.
+_SEED = 12345  # sacreBLEU's own.
 _FEWEST = 10  # Fewer resamples beyond the difference leave its p-value to the tail.
 _BLOCK = 2_000_000  # Numbers that are gathered at once.
 
@@ -52,26 +51,19 @@ class Resamples(NamedTuple):
     system_spread: np.ndarray
 
 
-def resamples(
-    scorer: Scorer, count: int, test: str, samples: int = 0, spread: int = 0
-) -> Resamples:
-    """Scores resamples of the examples of two systems.
+def resamples(scorer: Scorer, count: int, test: str, samples: int, spread: int) -> Resamples:
+    """Scores resamples of the `count` examples of two systems.
 
-    Args:
-      scorer: scores them.
-      count: how many examples there are.
-      test: 'bootstrap' (Koehn 2004) or 'randomization' (approximate; Riezler and Maxwell 2005).
-      samples: how many; 0 is sacreBLEU's number, 1,000 or 10,000.
-      spread: how many are drawn for intervals beside a randomization, after its own; 0 is 1,000.
+    The test is 'bootstrap' (Koehn 2004) or 'randomization' (approximate; Riezler and Maxwell 2005).
+    After the samples of a randomization, `spread` others are drawn for intervals.
     """
     rng = np.random.default_rng(_SEED)
-    samples = samples or SAMPLES[test]
     if test == 'randomization':
         # The other texts are the system's where these are the baseline's.
         flips = rng.integers(2, size=(samples, count), dtype=bool)
         index = np.broadcast_to(np.arange(count), flips.shape)
         shuffled = [_in_blocks(scorer, which, index) for which in (~flips, flips)]
-        samples = spread or SAMPLES['bootstrap']
+        samples = spread
     index = rng.choice(count, size=(samples, count), replace=True)
     drawn = [_in_blocks(scorer, np.full((samples, 1), side), index) for side in (0, 1)]
     return Resamples(*(shuffled if test == 'randomization' else drawn), *drawn)
@@ -102,10 +94,7 @@ def p_value(difference: float, drawn: Resamples, test: str) -> tuple[float, bool
     more are; without any it could not be smaller than one in all resamples. Where fewer are, it is
     the tail of a normal distribution that is as wide as the resamples.
 
-    Args:
-      difference: the system's score minus the baseline's.
-      drawn: of both.
-      test: 'bootstrap' or 'randomization'.
+    The difference is the system's score minus the baseline's.
     """
     sizes, real = np.abs(drawn.system - drawn.baseline), abs(difference)
     if test == 'bootstrap':
@@ -193,11 +182,8 @@ class Difference(NamedTuple):
 def t_test(x: Mapping[str, float], y: Mapping[str, float]) -> Difference | None:
     """The difference of two means over the examples that both have; None for fewer than two.
 
-    The test is the two-sided one of paired numbers, as table 7 of arXiv:2108.07140 has it.
-
-    Args:
-      x: example -> number, of the first system.
-      y: those of the system that is subtracted.
+    The test is the two-sided one of paired numbers, as table 7 of arXiv:2108.07140 has it. x and y
+    are the numbers by example, and y is subtracted.
     """
     shared = [key for key in x if key in y]
     if len(shared) < 2:
@@ -215,13 +201,7 @@ def t_test(x: Mapping[str, float], y: Mapping[str, float]) -> Difference | None:
 
 
 def resampled(value: float, drawn: Resamples, test: str) -> Difference:
-    """The difference of two systems whose scores were resampled.
-
-    Args:
-      value: of the examples as they are.
-      drawn: their resamples.
-      test: 'bootstrap' or 'randomization'.
-    """
+    """The difference of two systems, whose value is known, from their resamples."""
     if not value and not (drawn.system - drawn.baseline).any():
         return Difference(0.0, math.nan)
     p, is_tail = p_value(value, drawn, test)
@@ -235,18 +215,11 @@ def table(
     differences: Mapping[str, Sequence[Difference | str | None]],
     test: str,
     decimals: int,
-    notes: Sequence[str] = (),
 ) -> Table:
     """The table, with the p-values corrected for all comparisons in it.
 
-    Args:
-      title: what the differences are of.
-      columns: their heads.
-      differences: 'A minus B' -> for each column the difference, or why it was not tested; None
-        says that the two have fewer than two examples in common.
-      test: one of `TESTS`.
-      decimals: of the differences.
-      notes: what has to be said besides.
+    Each row, such as 'A minus B', has for each column the difference, or why it was not tested;
+    None says that the two have fewer than two examples in common.
     """
     cells = [cell for row in differences.values() for cell in row]
     tested = [cell for cell in cells if isinstance(cell, Difference)]
@@ -275,7 +248,7 @@ def table(
         'comparisons (Holm). ± is half of the 95 % interval of a difference.',
         *(f'-: not tested, because {reason}.' for reason in reasons),
     )
-    return Table(title, tuple(columns), tuple(rows), 'difference', (*said, *notes))
+    return Table(title, tuple(columns), tuple(rows), 'difference', said)
 
 
 _NOTHING_SHARED = 'the two have fewer than two examples in common'

@@ -148,10 +148,8 @@ def settings(picks: list[Pick]) -> tuple[list[System], list[str]]:
 def columns(name: str, picks: list[Pick]) -> list[tuple[System, list[list[Pick]]]]:
     """Puts runs of one kind together, as long as they score different tasks.
 
-    Args:
-      name: of the kind. Where the runs make up several systems, each has the folder of its first
-        run behind the name.
-      picks: the runs; those that differ in the seed only count as one.
+    Runs that differ in the seed only count as one. Where there are several systems, each has the
+    folder of its first run behind the name.
 
     Returns:
       Systems, each with its runs and the seeds of each.
@@ -323,7 +321,7 @@ def config_table(picks: Sequence[Pick]) -> Table | None:
     more = len(keys) - _MOST_KEYS
     return Table(
         'Config keys that differ',
-        tuple(Column('', name) for name in _group_names(groups)),
+        Column.named(_group_names(groups)),
         rows,
         'key',
         (f'{more} more keys differ.',) if more > 0 else (),

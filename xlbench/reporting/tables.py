@@ -1,13 +1,13 @@
 """A table: cells of numbers under grouped columns, in the one form that every report is made of.
 
-Sections and the few-shot analysis fill tables with results; render.py sets them as text.
-A figure has its numbers as a table; nothing here loads matplotlib.
+Sections, the papers' tables and the few-shot analysis fill tables with results; render.py sets them
+as text. A figure has its numbers as a table; nothing here loads matplotlib.
 """
 
 import dataclasses
 import itertools
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Cell(NamedTuple):
 
     @property
     def is_missing(self) -> bool:
-        """Returns True if the cell has neither value nor text."""
+        """Returns True if the cell has neither a value nor a text."""
         return str(self) == '-'
 
 
@@ -71,13 +71,27 @@ class Column(NamedTuple):
     label: str
     tasks: tuple[str, ...] = ()
 
+    @classmethod
+    def named(cls, labels: Iterable[str]) -> tuple['Column', ...]:
+        """Columns without groups."""
+        return tuple(cls('', label) for label in labels)
+
 
 class Row(NamedTuple):
-    """One row: what it is called, of what kind it is, and a cell for each column."""
+    """One row with a cell for each column.
+
+    Attributes:
+      name: what it is called.
+      kind: a line separates rows of different kinds, where there is room for one.
+      labels: its name in parts, for a table with several columns of labels.
+      section: the heading that it stands below.
+    """
 
     name: str
     kind: str
     cells: tuple[Cell, ...]
+    labels: tuple[str, ...] = ()
+    section: str = ''
 
     @property
     def is_missing(self) -> bool:
@@ -92,11 +106,14 @@ class Table:
     Attributes:
       title: what it shows.
       columns: their heads.
-      rows: a line separates rows of different kinds, where there is room for one.
+      rows: from the top down.
       head: what the names of the rows are.
       notes: sentences under it, that about the data first.
       about: what its caption begins with in place of the title.
       missing: why it cannot be made; '' for a table.
+      labels: heads of the columns of labels; None for the one column of `head`. The labels below
+        a # are numbers.
+      reference: label for LaTeX of a table in a paper's own form, whose caption is `about` alone.
     """
 
     title: str
@@ -106,6 +123,17 @@ class Table:
     notes: tuple[str, ...] = ()
     about: str = ''
     missing: str = ''
+    labels: tuple[str, ...] | None = None
+    reference: str = ''
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """Heads of the columns of labels."""
+        return (self.head,) if self.labels is None else self.labels
+
+    def labels_of(self, row: Row) -> tuple[str, ...]:
+        """The labels of a row, one for each of `heads`."""
+        return (row.name,) if self.labels is None else row.labels
 
     @property
     def groups(self) -> list[tuple[str, int]]:
@@ -113,10 +141,25 @@ class Table:
         names = (column.group for column in self.columns)
         return [(name, len(list(same))) for name, same in itertools.groupby(names)]
 
+    def span(self, number: int, place: int) -> int:
+        """The number of rows that a label stands for; 0 where it stands above already."""
+
+        def shared(row: Row) -> tuple[str, ...]:
+            pairs = zip(self.heads[: place + 1], self.labels_of(row), strict=False)
+            return (row.section, *(label for head, label in pairs if head != '#'))
+
+        row = self.rows[number]
+        if self.heads[place] == '#' or not any(self.labels_of(row)[place + 1 :]):
+            return 1
+        if number and shared(self.rows[number - 1]) == shared(row):
+            return 0
+        below = itertools.takewhile(lambda one: shared(one) == shared(row), self.rows[number:])
+        return len(list(below))
+
     @property
     def caption(self) -> str:
         """The title and the notes, as sentences."""
-        said = (self.about or self.title, *self.notes)
+        said = (self.about or self.title, *(() if self.reference else self.notes))
         return ' '.join(f'{sentence.removesuffix(".")}.' for sentence in said)
 
 
@@ -156,13 +199,10 @@ def gaps(
     empty: Sequence[Sequence[bool]],
     known: Sequence[int] = (),
 ) -> list[str]:
-    """Names the rows and the columns of a table that no run fills, each group once.
+    """Sentences that name the rows and columns of a table that no run fills, each group once.
 
-    Args:
-      rows: the labels of each, such as ('qg', 'mT5').
-      columns: likewise.
-      empty: whether there is nothing in a cell, row by row.
-      known: columns that are named elsewhere.
+    Rows and columns come as their labels, such as ('qg', 'mT5'), and `empty` says of each cell, row
+    by row, whether it is. Columns that are `known` are named elsewhere.
     """
     if all(map(all, empty)):
         return ['No run fills any cell.']

@@ -4,10 +4,9 @@
   running    child processes, one after another, and what is done
   launching  SLURM arrays and JobSets
   listing    tables and steps as lines of text, with hours and minutes
-  showing    tables of what was run
   added      a system of the user's: its commands and experiments
   beside     its rows beside the paper's, differences, cards, costs
   bundles    files of results for others: written, unpacked
   checking   what agrees in a bundle, and a page of bundles
-  outcome    what was run as text and files
+  outcome    the tables of what was run, as text and files
 """

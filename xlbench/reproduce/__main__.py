@@ -48,9 +48,9 @@ from collections.abc import Sequence
 from xlbench.benchmarks import BENCHMARKS, RECIPES, recipe as recipe_lib
 from xlbench.benchmarks.paper import PaperTable
 from xlbench.benchmarks.recipe import SIZES, Recipe, slug
-from xlbench.reporting import printed
-from xlbench.reporting.paper_tables import ratings
-from xlbench.reproduce import added, launching, listing, running, steps as steps_lib
+from xlbench.reporting import render
+from xlbench.reporting.paper_tables import form, judged
+from xlbench.reproduce import added, beside, launching, listing, running, steps as steps_lib
 from xlbench.reproduce.outcome import Outcome
 from xlbench.reproduce.running import State
 from xlbench.reproduce.steps import Settings, Step
@@ -73,7 +73,7 @@ FLAGS = (
     flag('--table', 'number of a table, or all', ''),
     flag('--figure', 'number of a figure, or all', ''),
     flag('--paper', "print the paper's own numbers, without any run", False),
-    flag('--format', f'{", ".join(printed.FORMATS)}: of tables of scores', 'markdown'),
+    flag('--format', f'{", ".join(render.FORMATS)}: of tables', 'markdown'),
     flag('--list', 'list what each table of the paper needs', False),
     flag('--dry_run', 'list the commands: which are finished, and the steps of the others', False),
     flag('--models', 'A,B: models of the table; for few-shot, tasks', (), type=_words),
@@ -100,8 +100,8 @@ def main(argv: Sequence[str]) -> int:
         return _bundles(args, rest)
     recipe, settings = _read(args, rest)
     if args.paper:
-        papers = printed.of_paper(BENCHMARKS[args.benchmark], args.table)
-        print(printed.FORMATS[args.format][1](papers), end='')
+        papers = form.of_paper(BENCHMARKS[args.benchmark], args.table)
+        print(render.FORMATS[args.format][1](papers), end='')
         return 0
     if args.list:
         print('\n'.join(listing.of_paper(recipe, args.size)))
@@ -131,13 +131,13 @@ def main(argv: Sequence[str]) -> int:
         for table in tables:
             if args.add:
                 names = [system.name for system in added.parse(args.add)]
-                sheets, text, said = outcome.added(table, names, args.metrics, args.bundle)
+                made, text, said = beside.written(outcome, table, names, args.metrics, args.bundle)
             else:
-                sheets, text, said = outcome.written(table, args.metrics)
-            if sheets and args.format != 'markdown':
+                made, text, said = outcome.written(table, args.metrics)
+            if made and args.format != 'markdown':
                 for line in said:
                     say(line)
-                text = printed.FORMATS[args.format][1](sheets)
+                text = render.FORMATS[args.format][1](made)
             print(text, end='')
     return 1 if gaps else 0
 
@@ -243,7 +243,7 @@ def _check(args: argparse.Namespace, rest: Sequence[str]) -> None:
     kinds = (
         ('size', args.size, SIZES),
         ('launch', args.launch, launching.KINDS),
-        ('format', args.format, printed.FORMATS),
+        ('format', args.format, render.FORMATS),
     )
     for name, value, allowed in kinds:
         if value and value not in allowed:
@@ -301,14 +301,14 @@ def _translators(texts: Sequence[str], recipe: Recipe, size: str) -> tuple[Recip
     return stood_in, engines
 
 
-def _rated(path: str) -> tuple[ratings.RatedText, ...]:
+def _rated(path: str) -> tuple[judged.RatedText, ...]:
     """Reads the texts that judges rated, from a file or its folder; none for ''."""
     if not path:
         return ()
     file = os.path.join(path, 'ratings.jsonl') if os.path.isdir(path) else path
     if not os.path.isfile(file):
         raise UserError(f'--ratings={path}: there is no {file}; xlbench.annotate score writes it')
-    return tuple(ratings.read_texts([file])[0])
+    return tuple(judged.read_texts([file])[0])
 
 
 def _without(argv: Sequence[str], flag: str) -> list[str]:

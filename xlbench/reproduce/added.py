@@ -94,13 +94,7 @@ def _kind(source: str) -> str:
 
 
 def experiments(recipe: Recipe, table: PaperTable, system: AddedSystem, size: str) -> Recipe:
-    """A recipe with the commands and the experiments of a system, whose model is its name.
-
-    Args:
-      recipe: of the benchmark.
-      table: whose experiments the system is to have.
-      system: the new one.
-      size: 'sample' or 'paper'.
+    """A recipe with the commands and experiments of a system for a table; its model is its name.
 
     Raises:
       UserError: the table has no such experiments, or the system nothing for it.

@@ -5,34 +5,115 @@ import itertools
 import pathlib
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from xlbench import benchmarks, config as config_lib
+from xlbench.benchmarks import FEWSHOT, RECIPES
 from xlbench.benchmarks.paper import OUR_NAMES, Key, Line, PaperTable
 from xlbench.benchmarks.recipe import Recipe
 from xlbench.fewshot.analysis import systems as sweep_systems, tables as sweep_tables
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.results import PROMPT, Group
-from xlbench.reporting import command_lines, comparisons, costs, printed, render, results
-from xlbench.reporting.printed import Sheet
+from xlbench.reporting import comparisons, origins, render, results
+from xlbench.reporting.paper_tables import form
+from xlbench.reporting.paper_tables.form import Systems
 from xlbench.reporting.statistics import t_test, table as table_of
-from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Column, Table
-from xlbench.reproduce import showing
-from xlbench.reproduce.showing import Shown
+from xlbench.reproduce import bundles, outcome as outcome_lib, steps as steps_lib
+from xlbench.reproduce.outcome import Made, Outcome, Written
+from xlbench.reproduce.running import State
 from xlbench.system import files
+from xlbench.system.command_line import say
 from xlbench.system.errors import UserError
 from xlbench.system.progress import duration
 
 _TEST = 'bootstrap'
 
-Made = Mapping[str, Sequence[pathlib.Path]]  # Experiment -> the folders of its finished runs.
-Systems = Mapping[tuple[str, str], System]  # By model, and scenario or ''.
+
+class Beside(NamedTuple):
+    """A table with rows of new systems; none where only the paper's own systems were scored.
+
+    Attributes:
+      tables: the table in the paper's form.
+      differences: tables of tests.
+      notes: on the tests, where no table has them below it.
+    """
+
+    tables: list[Table]
+    differences: list[Table]
+    notes: Sequence[str] = ()
+
+
+def written(
+    outcome: Outcome,
+    table: PaperTable,
+    names: Sequence[str],
+    metrics: Sequence[str],
+    bundle: str,
+) -> Written:
+    """A table with new systems; its files, cards, and a bundle that is named, are written."""
+    recipe, settings, state = outcome.recipe, outcome.settings, outcome.state
+    made = outcome.folders(outcome.experiments)
+    lacking = outcome_lib.fill(recipe, table, made, metrics, say)
+    beside = shown(recipe, table, names, made, _own(outcome, table))
+    folders = list(dict.fromkeys(folder for of_one in made.values() for folder in of_one))
+    place = state.folder / 'added' / f'{table.name} {" ".join(names)}'.replace(' ', '-')
+    trained = [step.folder for step in state.steps.values() if step.command.program == 'train']
+    every = dict.fromkeys([*folders, *trained])
+    carded = [one for one in every if (one / 'config.json').is_file()]
+    cards = _write_cards(carded, place / 'cards', say)
+    took = sum(state.record(step).seconds for step in state.steps.values())
+    cost = _cost(folders, took)
+    said = [*lacking, *beside.notes, cost]
+    said += [f'{len(cards)} model card(s): {place / "cards"}.'] if cards else []
+    parts = [*outcome.heading(table), *map(render.markdown, (*beside.tables, *beside.differences))]
+    parts += [render.items(said), *outcome.notes(outcome.experiments)]
+    text = outcome_lib.write(place / 'table', parts, beside.tables)
+    if bundle:
+        texts = {f'cards/{path.name}': path.read_text() for path in cards}
+        experiments = {name: recipe.experiments[name] for name in made}
+        about = bundles.Contents(
+            format=bundles.FORMAT, benchmark=recipe.benchmark, table=table.number, cost=cost,
+            size=settings.size, systems=list(names), code=bundles.code(),
+            experiments={
+                name: bundles.ExperimentRuns(
+                    dict(one.key), one.mixture, [folder.name for folder in made[name]]
+                )
+                for name, one in experiments.items()
+            },
+        )  # fmt: skip
+        texts |= {'table.md': text, 'table.csv': render.FORMATS['csv'][1](beside.tables)}
+        bundles.write(bundle, about, carded, texts)
+        say(f'wrote {bundle}')
+    return beside.tables, text, ()
+
+
+def _own(outcome: Outcome, table: PaperTable) -> dict[str, list[pathlib.Path]]:
+    """The finished runs of a table's other experiments, with the same seeds or their own."""
+    recipe = outcome.recipe
+    (of_paper,) = [one for one in RECIPES[recipe.benchmark].tables if one.name == table.name]
+    found: dict[str, list[pathlib.Path]] = {}
+    for way in (outcome.settings, dataclasses.replace(outcome.settings, seeds=())):
+        for name in of_paper.experiments:
+            if name in found or name not in recipe.experiments:
+                continue
+            state = State(way.workdir, steps_lib.steps(recipe, [name], way))
+            undone = {step: 'not run' for step in state.steps if not _is_done(state, step)}
+            found |= Outcome(recipe, [name], way, state, undone).folders([name])
+    return found
+
+
+def _is_done(state: State, name: str) -> bool:
+    try:
+        return state.is_done(state.steps[name])
+    except UserError:  # Of another config.
+        return False
 
 
 def shown(
     recipe: Recipe, table: PaperTable, names: Sequence[str], made: Made, own: Made
-) -> Shown:
-    """The table of new systems, one sheet; tables of differences; notes on tests.
+) -> Beside:
+    """New systems beside the paper's.
 
     Args:
       recipe: with their experiments.
@@ -45,24 +126,26 @@ def shown(
     names = [name for name in names if name not in released]
     if recipe.benchmark == 'fewshot':
         return _of_sweeps(recipe, table, names, made, own)
-    runs, places = showing.read(recipe, table, {**own, **made})
-    systems, said, _ = showing.systems_of(table, list(runs.values()), places)
-    tables = list(differences(table, names, systems, released))
+    runs = outcome_lib.read(recipe, table, {**own, **made})
+    systems, said, _ = form.placed(table, runs)
+    tests = list(differences(table, names, systems, released))
     said = (*said, *notes(table, released, systems, names))
-    sheets = []
-    if names:
-        form_of_new = only_new(table, names)
-        benchmark = benchmarks.get(recipe.benchmark)
-        mine = {place: one for place, one in systems.items() if place[0] in names}
-        cells = printed.of_systems(benchmark, form_of_new, mine, said)
-        sheets.append(sheet(recipe, table, names, cells))
-    return Shown(tuple(tables), sheets=tuple(sheets), notes=() if sheets else said)
+    if not names:
+        return Beside([], tests, said)
+    benchmark = benchmarks.get(recipe.benchmark)
+    mine = {place: one for place, one in systems.items() if place[0] in names}
+    whole, whose = with_rows(table, names), _whose(recipe, names)
+    return Beside([form.of_systems(benchmark, whole, mine, said, names, whose)], tests)
+
+
+def _whose(recipe: Recipe, names: Sequence[str]) -> str:
+    arxiv = benchmarks.get(recipe.benchmark).arxiv
+    return f'{", ".join(names)} beside what arXiv:{arxiv} prints'
 
 
 def _of_sweeps(
     recipe: Recipe, table: PaperTable, names: Sequence[str], made: Made, own: Made
-) -> Shown:
-    form_of_new = only_new(table, names)
+) -> Beside:
     by_name: dict[str, Made] = {
         name: {one: of for one, of in made.items() if recipe.experiments[one].model == name}
         for name in names
@@ -73,16 +156,17 @@ def _of_sweeps(
         systems = sweep_systems.systems(_read_sweeps(of_name))
         by_task[name] = {one.task: one for one in systems}
         known |= dict.fromkeys(note for one in systems for note in sweep_tables.scores(one).notes)
+    whole = with_rows(table, names)
 
     def value(key: Key, score: str) -> str | None:
-        return showing.of_sweep(by_task[key['model']], key, score)
+        if key.get('model') in names:
+            return outcome_lib.of_sweep(by_task[key['model']], key, score)
+        return whole.printed_value(key, score)
 
-    cells = form_of_new.cells(value)
-    said = (*table.notes, *printed.gaps(form_of_new, cells), *known)
-    made_of = Sheet(recipe.benchmark, form_of_new, cells, said, '')
+    whose = _whose(recipe, names)
+    filled = form.fill(FEWSHOT, whole, value, whose, tuple(known), models=names)
     rows = _of_buckets({'our sweep': own, **by_name})
-    tables = list(_bucket_tests(rows, names))
-    return Shown(tuple(tables), sheets=(sheet(recipe, table, names, made_of),))
+    return Beside([filled], list(_bucket_tests(rows, names)))
 
 
 def _read_sweeps(made: Made) -> list[Sweep]:
@@ -136,20 +220,15 @@ def _bucket_tests(
             yield table_of(title, columns, rows, 't-test', 2)
 
 
-def cost(folders: Sequence[pathlib.Path], seconds: float) -> str:
-    """The line of what the commands of new systems took.
-
-    Args:
-      folders: of their runs.
-      seconds: of all commands, as far as they were started from here.
-    """
+def _cost(folders: Sequence[pathlib.Path], seconds: float) -> str:
+    """The line of what new systems took: their runs, and all commands that were started here."""
     timed = [folder for folder in folders if (folder / 'sessions.jsonl').is_file()]
-    facts = costs.facts(timed) if timed else {}
+    facts = origins.costs(timed) if timed else {}
     said = [f'commands {duration(seconds)}', *(f'{name} {of}' for name, of in facts.items())]
     return f'Cost: {"; ".join(said)}.'
 
 
-def write_cards(
+def _write_cards(
     folders: Sequence[pathlib.Path], target: pathlib.Path, say: Callable[[str], None]
 ) -> list[pathlib.Path]:
     """Writes a model card for each run into a folder, and returns their files."""
@@ -178,7 +257,7 @@ def _card(folder: pathlib.Path) -> str:
         lines += ['Adaptations of a source model. Config:', '']
         pairs = config_lib.leaves(about['config'])
         lines += [f'- {key}: {render.markdown_text(str(of))}' for key, of in pairs]
-        return command_lines.without_places('\n'.join([*lines, '']))
+        return origins.without_places('\n'.join([*lines, '']))
     lines += ['Texts that were scored by xlbench; the model is not known here.', '']
     run = results.read_run(folder)
     for of_step in run.evaluations.values():
@@ -188,7 +267,7 @@ def _card(folder: pathlib.Path) -> str:
             signatures = result.signatures.values()
             lines += [f'- signature: {render.markdown_text(line)}' for line in signatures]
             lines.append('')
-    return command_lines.without_places('\n'.join(lines))
+    return origins.without_places('\n'.join(lines))
 
 
 def models(table: PaperTable) -> tuple[str, ...]:
@@ -196,7 +275,7 @@ def models(table: PaperTable) -> tuple[str, ...]:
     return tuple(dict.fromkeys(row.key['model'] for row in table.rows if 'model' in row.key))
 
 
-def form(table: PaperTable, names: Sequence[str]) -> PaperTable:
+def with_rows(table: PaperTable, names: Sequence[str]) -> PaperTable:
     """A table with rows of new systems beside the paper's; their keys name the systems."""
     of_rows, rows = models(table), list[Line]()
     if not of_rows:  # Each row has its own below it.
@@ -229,30 +308,6 @@ def _copy(table: PaperTable, row: Line, like: str, name: str) -> Line:
     return Line(tuple(labels), {**row.key, 'model': name}, row.section and 'Added')
 
 
-def sheet(recipe: Recipe, table: PaperTable, names: Sequence[str], made: Sheet) -> Sheet:
-    """The paper's numbers with new systems among them.
-
-    Args:
-      recipe: of the benchmark.
-      table: of the paper.
-      names: of the new systems.
-      made: the cells of their rows alone, in the order of `form`.
-    """
-    whole, cells = form(table, names), iter(made.cells)
-    pairs = zip(whole.rows, whole.cells(whole.printed_value), strict=True)
-    rows = [next(cells) if row.key.get('model') in names else theirs for row, theirs in pairs]
-    arxiv = benchmarks.get(recipe.benchmark).arxiv
-    whose = f'{", ".join(names)} beside what arXiv:{arxiv} prints'
-    return Sheet(recipe.benchmark, whole, rows, made.notes, whose)
-
-
-def only_new(table: PaperTable, names: Sequence[str]) -> PaperTable:
-    """The rows of new systems alone."""
-    whole = form(table, names)
-    rows = tuple(row for row in whole.rows if row.key.get('model') in names)
-    return dataclasses.replace(whole, rows=rows)
-
-
 def best_row(table: PaperTable) -> tuple[str, str, float] | None:
     """The paper's best system: its name, the score that says so, and its mean over the table."""
     scores = [name for head in table.columns for name in head.scores]
@@ -277,11 +332,7 @@ def differences(
 ) -> Iterator[Table]:
     """Tests each new system against the paper's best row, or else against all of our own.
 
-    Args:
-      table: of the paper.
-      names: of the new systems.
-      systems: the new ones, those with released outputs, and our own of the table.
-      released: names of rows of the paper whose outputs there are.
+    The best row is tested if its outputs are `released`, and so among the systems.
     """
     best = best_row(table)
     against = [best[0]] if best and best[0] in released else []

@@ -43,16 +43,8 @@ class ExperimentRuns(msgspec.Struct):
 class Contents(msgspec.Struct, kw_only=True):
     """The content of bundle.json.
 
-    Attributes:
-      format: 2.
-      benchmark: whose table.
-      table: its number.
-      size: 'sample' or 'paper'.
-      systems: names of the new systems.
-      cost: the line of what they took.
-      code: 'version', and 'hash' of the source; see `code`.
-      experiments: of the systems, by name.
-      hashes: SHA-256 of all other members.
+    It has the number of the table, the names of the new systems, their experiments by name and the
+    line of what they took; see `code`. The hashes are the SHA-256 of all other members.
     """
 
     format: int
@@ -84,13 +76,9 @@ def write(
     folders: Sequence[pathlib.Path],
     texts: Mapping[str, str],
 ) -> None:
-    """Writes a bundle; nothing may be at its path.
+    """Writes a bundle of the folders of runs and of further texts by name; its path must be free.
 
-    Args:
-      path: of the file.
-      manifest: all but the hashes.
-      folders: of the runs.
-      texts: further members: name -> content.
+    The hashes are added to the manifest.
     """
     files.check_new(path)
     pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,7 @@ from xlbench.fewshot import settings as sweep_settings
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.results import SEPARATOR, Row
 from xlbench.metrics import specs
-from xlbench.reporting import printed, results
+from xlbench.reporting import render, results
 from xlbench.reporting.page import document
 from xlbench.reporting.results import Result
 from xlbench.reporting.tables import Cell, Column, Row as BoardRow, Table
@@ -259,8 +259,8 @@ def _table(folder: pathlib.Path, manifest: Contents) -> Iterator[Check]:
         known = files.names(folder / 'runs')
         made[name] = [folder / 'runs' / run for run in of.runs if run in known]
     recipe = dataclasses.replace(recipe, experiments=experiments)
-    sheets = beside.shown(recipe, tables[0], manifest.systems, made, {}).sheets
-    again = ''.join(map(printed.comma_separated, sheets)).splitlines()
+    set_again = beside.shown(recipe, tables[0], manifest.systems, made, {}).tables
+    again = ''.join(map(render.table_csv, set_again)).splitlines()
     written = (folder / 'table.csv').read_text(encoding='utf-8').splitlines()
     for number, row in enumerate(again):
         if number >= len(written) or written[number] != row:
@@ -286,13 +286,7 @@ _HEADS = ('main score', 'runs and tasks', 'differences found', 'agree', 'not che
 
 
 def write_board(path: str, names: Sequence[str], checked: Sequence[Checked]) -> None:
-    """Writes a leaderboard: one page that loads nothing, a row for each bundle with its check.
-
-    Args:
-      path: of the page.
-      names: of the files.
-      checked: what their checks found.
-    """
+    """Writes a leaderboard: one page that loads nothing, a row for each bundle with its check."""
     groups: dict[str, list[BoardRow]] = {}
     leads: dict[str, dict[str, None]] = {}
     for name, one in zip(names, checked, strict=True):
@@ -303,13 +297,12 @@ def write_board(path: str, names: Sequence[str], checked: Sequence[Checked]) -> 
             system = f'{", ".join(about.systems)} ({file})'
             leads.setdefault(title, {}).update(dict.fromkeys(s for s, _ in one.scores.values()))
         groups.setdefault(title, []).append(_row(system, one))
-    columns = tuple(Column('', head) for head in _HEADS)
     sections = []
     for title, rows in sorted(groups.items()):
         scores = ', '.join(leads.get(title, ())) or 'no score'
         rows.sort(key=lambda row: -(row.cells[0].value or 0))
         table = Table(
-            'Systems', columns, tuple(rows), 'system',
+            'Systems', Column.named(_HEADS), tuple(rows), 'system',
             (f'Main score: the mean over runs and tasks of {scores}, from 0 to 100, computed here '
              'from the predictions of the bundle.',),
         )  # fmt: skip

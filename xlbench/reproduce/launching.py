@@ -55,11 +55,7 @@ after=(--dependency="afterany:$job")"""
 
 
 def levels(steps: Sequence[Step]) -> list[list[Step]]:
-    """Puts steps behind all that they need of the others; steps that are done are left out before.
-
-    Args:
-      steps: in an order in which they can be run.
-    """
+    """Levels of steps in the order of a run; each needs nothing but steps of levels before it."""
     depth: dict[str, int] = {}
     for step in steps:
         depth[step.name] = 1 + max((depth.get(name, 0) for name in step.needs), default=0)
@@ -74,12 +70,8 @@ def write(
 ) -> list[pathlib.Path]:
     """Writes the files of a cluster; gives their paths, the one to begin with last.
 
-    Args:
-      kind: one of KINDS.
-      steps: those that are not done, in an order in which they can be run.
-      folder: for the files.
-      title: what they are for.
-      again: the command that prints the table.
+    The steps are those that are not done, in the order of a run; `again` is the command that prints
+    the table.
 
     Raises:
       UserError: the launchers are not here, there is nothing to run, or an argument has a line

@@ -53,13 +53,7 @@ def _plural(count: int, noun: str) -> str:
 
 
 def of_steps(steps: Sequence[Step], state: State, topology: str) -> Iterator[str]:
-    """Lists steps with what is done, and what the others would cost.
-
-    Args:
-      steps: in their order.
-      state: what is done.
-      topology: GPUs to plan with; '' plans nothing.
-    """
+    """Lists which steps are done, and what the others would cost on the GPUs of a topology."""
     trained = [step for step in steps if step.command.program == 'train' and not step.missing]
     # A key that no config has ends it here.
     configs = {step.name: config_of(step.arguments) for step in trained}

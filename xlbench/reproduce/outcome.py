@@ -1,37 +1,44 @@
-"""The outcome of some experiments' commands: their folders, the text of a table, its gaps."""
+"""The outcome of commands: the tables of a paper from their runs, as text and files, and its gaps.
+
+Scores that a table shows and finished runs lack are added to the runs before.
+"""
 
 import dataclasses
+import functools
 import pathlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from xlbench.benchmarks import RECIPES
+from xlbench import benchmarks
+from xlbench.benchmarks import FEWSHOT
 from xlbench.benchmarks.paper import PaperTable
 from xlbench.benchmarks.recipe import Recipe
-from xlbench.reporting import printed, render
-from xlbench.reporting.printed import Sheet
-from xlbench.reproduce import bundles, showing, steps as steps_lib
+from xlbench.fewshot import report as fewshot_report
+from xlbench.fewshot.analysis import systems as sweep_systems, tables as sweep_tables
+from xlbench.fewshot.analysis.sweeps import Sweep
+from xlbench.fewshot.results import PROMPT, Group
+from xlbench.reporting import render, results
+from xlbench.reporting.paper_tables import form, making
+from xlbench.reporting.paper_tables.judged import RatedText
+from xlbench.reporting.results import Result, Run
+from xlbench.reporting.tables import Table
+from xlbench.reproduce import steps as steps_lib
 from xlbench.reproduce.running import State
 from xlbench.reproduce.steps import Settings
 from xlbench.system import files
 from xlbench.system.command_line import say
 from xlbench.system.errors import UserError
 
-# The table in the paper's form, its text in Markdown, and what stands below it.
-Written = tuple[Sequence[Sheet], str, Sequence[str]]
+Made = Mapping[str, Sequence[pathlib.Path]]  # Experiment -> the folders of its finished runs.
+
+_SEED = re.compile(r'_seed\d+$')  # As xlbench.evaluate writes the names of workdirs.
+# The tables, their text in Markdown, and what stands below them.
+Written = tuple[Sequence[Table], str, Sequence[str]]
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """The results of commands that were run.
-
-    Attributes:
-      recipe: of the benchmark.
-      experiments: the ones that were asked for.
-      settings: that all commands share.
-      state: of the steps.
-      gaps: step -> why it has no result.
-    """
+    """The results of the commands of experiments; `gaps` says of a step why it has none."""
 
     recipe: Recipe
     experiments: Sequence[str]
@@ -40,82 +47,27 @@ class Outcome:
     gaps: Mapping[str, str]
 
     def written(self, table: PaperTable, metrics: Sequence[str]) -> Written:
-        """A table; its files are written, too: Markdown, and LaTeX and CSV of sheets.
-
-        Args:
-          table: of the paper.
-          metrics: names that the user gives.
-        """
+        """A table; its files are written, too; `metrics` are names that the user gives."""
         benchmark = self.recipe.benchmark
-        sheets: Sequence[Sheet] = ()
+        finished: list[Table] = []
         lacking: list[str] = []
-        parts = self._head(table)
+        parts = self.heading(table)
         chosen = [name for name in table.experiments if name in set(self.experiments)]
         rated = self.settings.rated if table.is_judged else ()
         if not table.experiments or (table.instead and not rated):
             parts.append(f'Not made here: {table.instead}.')
         else:
             made = self.folders(chosen)
-            lacking = showing.fill(self.recipe, table, made, metrics, say)
+            lacking = fill(self.recipe, table, made, metrics, say)
             figures = self.state.folder / 'figures' / benchmark
-            shown = showing.shown(self.recipe, table, made, figures, rated)
-            sheets = shown.sheets
-            parts += [printed.markdown(one) for one in sheets] or map(render.markdown, shown.tables)
-            parts += [f'figure: {path}' for path in shown.files]
+            tables, drawn = shown(self.recipe, table, made, figures, rated)
+            parts += [*map(render.markdown, tables), *(f'figure: {path}' for path in drawn)]
+            finished = [one for one in tables if not one.missing]
             parts += [render.items(lacking)] if lacking else []
-        parts += (said := self._said(chosen))
+        parts += (notes := self.notes(chosen))
         name = f'{benchmark}-{table.name.replace(" ", "-")}'
-        text = _write(self.state.folder / 'tables' / name, parts, sheets)
-        return sheets, text + '\n', (*lacking, *said)
-
-    def added(
-        self, table: PaperTable, names: Sequence[str], metrics: Sequence[str], bundle: str
-    ) -> Written:
-        """A table with new systems, with cards and the bundle; its files are written, too.
-
-        Args:
-          table: of the paper.
-          names: of the systems.
-          metrics: names that the user gives.
-          bundle: the file for others to check; '' for none.
-        """
-        from xlbench.reproduce import beside  # With metrics, which load for half a second.
-
-        recipe, settings, state = self.recipe, self.settings, self.state
-        made = self.folders(self.experiments)
-        lacking = showing.fill(recipe, table, made, metrics, say)
-        shown = beside.shown(recipe, table, names, made, self._own(table))
-        folders = list(dict.fromkeys(folder for of_one in made.values() for folder in of_one))
-        place = state.folder / 'added' / f'{table.name} {" ".join(names)}'.replace(' ', '-')
-        trained = [step.folder for step in state.steps.values() if step.command.program == 'train']
-        every = dict.fromkeys([*folders, *trained])
-        carded = [one for one in every if (one / 'config.json').is_file()]
-        cards = beside.write_cards(carded, place / 'cards', say)
-        took = sum(state.record(step).seconds for step in state.steps.values())
-        cost = beside.cost(folders, took)
-        said = [*lacking, *shown.notes, cost]
-        said += [f'{len(cards)} model card(s): {place / "cards"}.'] if cards else []
-        parts = [*self._head(table), *map(printed.markdown, shown.sheets)]
-        parts += [*map(render.markdown, shown.tables), render.items(said)]
-        text = _write(place / 'table', [*parts, *self._said(self.experiments)], shown.sheets)
-        if bundle:
-            of_cells = printed.FORMATS['csv'][1](shown.sheets)
-            texts = {f'cards/{path.name}': path.read_text() for path in cards}
-            experiments = {name: recipe.experiments[name] for name in made}
-            about = bundles.Contents(
-                format=bundles.FORMAT, benchmark=recipe.benchmark, table=table.number, cost=cost,
-                size=settings.size, systems=list(names), code=bundles.code(),
-                experiments={
-                    name: bundles.ExperimentRuns(
-                        dict(one.key), one.mixture, [folder.name for folder in made[name]]
-                    )
-                    for name, one in experiments.items()
-                },
-            )  # fmt: skip
-            texts |= {'table.md': text, 'table.csv': of_cells}
-            bundles.write(bundle, about, carded, texts)
-            say(f'wrote {bundle}')
-        return shown.sheets, text, ()
+        text = write(self.state.folder / 'tables' / name, parts, finished)
+        return finished, text + '\n', (*lacking, *notes)
 
     def folders(self, experiments: Iterable[str]) -> dict[str, list[pathlib.Path]]:
         """The folders of the runs of each experiment, of those that are finished."""
@@ -127,21 +79,7 @@ class Outcome:
                         made.setdefault(name, {})[self.state.steps[step].folder] = None
         return {name: list(of_one) for name, of_one in made.items()}
 
-    def _own(self, table: PaperTable) -> dict[str, list[pathlib.Path]]:
-        """The finished runs of a table's other experiments, with the same seeds or their own."""
-        recipe = self.recipe
-        (of_paper,) = [one for one in RECIPES[recipe.benchmark].tables if one.name == table.name]
-        found: dict[str, list[pathlib.Path]] = {}
-        for way in (self.settings, dataclasses.replace(self.settings, seeds=())):
-            for name in of_paper.experiments:
-                if name in found or name not in recipe.experiments:
-                    continue
-                state = State(way.workdir, steps_lib.steps(recipe, [name], way))
-                undone = {step: 'not run' for step in state.steps if not _is_done(state, step)}
-                found |= Outcome(recipe, [name], way, state, undone).folders([name])
-        return found
-
-    def _head(self, table: PaperTable) -> list[str]:
+    def heading(self, table: PaperTable) -> list[str]:
         """The title, and what has to be known before the numbers are."""
         title = f'# {self.recipe.benchmark}, {table.name}: {table.title}'
         if self.settings.size == 'paper':
@@ -154,7 +92,7 @@ class Outcome:
             said += f' Scored on {self.settings.examples} examples of each task.'
         return [title, said]
 
-    def _said(self, experiments: Sequence[str]) -> list[str]:
+    def notes(self, experiments: Sequence[str]) -> list[str]:
         """Gaps with their reasons, and notes on models."""
         recipe, settings = self.recipe, self.settings
         lacking: dict[str, dict[str, None]] = {}  # Reason -> experiments.
@@ -177,19 +115,186 @@ class Outcome:
         return [*blocks, *([render.items(notes)] if notes and settings.size == 'paper' else [])]
 
 
-def _is_done(state: State, name: str) -> bool:
-    try:
-        return state.is_done(state.steps[name])
-    except UserError:  # Of another config.
-        return False
-
-
-def _write(path: pathlib.Path, parts: Iterable[str], sheets: Sequence[Sheet]) -> str:
-    """Writes a table in all formats, those of sheets without what is missing besides."""
+def write(path: pathlib.Path, parts: Iterable[str], tables: Sequence[Table]) -> str:
+    """Writes `parts` as Markdown, and the tables alone as LaTeX and CSV; gives the Markdown."""
     text = '\n\n'.join(filter(None, parts)) + '\n'
     path.parent.mkdir(parents=True, exist_ok=True)
     files.write(f'{path}.md', text)
-    for suffix, write in printed.FORMATS.values() if sheets else ():
+    for suffix, text_of in render.FORMATS.values() if tables else ():
         if suffix != 'md':
-            files.write(f'{path}.{suffix}', write(sheets))
+            files.write(f'{path}.{suffix}', text_of(tables))
     return text
+
+
+def shown(
+    recipe: Recipe,
+    table: PaperTable,
+    made: Made,
+    output: pathlib.Path,
+    rated: Sequence[RatedText] = (),
+) -> tuple[list[Table], list[pathlib.Path]]:
+    """A table or figure of a paper from finished runs or sweeps: tables, and files of pictures.
+
+    A table that cannot be made says why. Pictures are written into `output`; `rated` are texts of
+    the runs, with the ratings of judges.
+    """
+    if recipe.benchmark == 'fewshot':
+        return _of_sweeps(table, made, output)
+    runs = read(recipe, table, made)
+    if not runs:
+        return [], []
+    material = making.Material(
+        benchmarks.get(recipe.benchmark), runs, rated=rated, tasks=table.values('task')
+    )
+    tables, figures = making.parted(making.make(material, table))
+    return tables, making.write_figures(figures, output)
+
+
+def read(recipe: Recipe, table: PaperTable, made: Made) -> list[Run]:
+    """The runs of experiments, each with its place in the paper's tables."""
+    benchmark = benchmarks.get(recipe.benchmark)
+    runs: dict[tuple[pathlib.Path, str, str], Run] = {}
+    for name, folders in made.items():
+        experiment = recipe.experiments[name]
+        for folder in folders:
+            run = results.read_run(folder)
+            run = dataclasses.replace(run, place={**experiment.key, 'name': name})
+            if benchmark.paper_checkpoints and not (run.system or run.config.get('init_from')):
+                run = dataclasses.replace(run, model=experiment.model)  # As in the sample.
+            run = _in_scenario(run, experiment.mixture) if experiment.mixture else run
+            run = _without_seeds(run) if table.variants else run
+            # A run may be shown in two scenarios.
+            runs[run.workdir, run.model, run.mixture] = run
+    return list(runs.values())
+
+
+def of_sweep(
+    by_task: Mapping[str, sweep_systems.System], key: Mapping[str, str], score: str
+) -> str | None:
+    """The text of a score of a sweep, for the cells of a table; None for none."""
+    system, shots = by_task.get(key['task']), int(key['shots'])
+    if system is None:
+        return None
+    group = Group(key['language'], shots, key['method'], key['start'])
+    prompted = Group(group.language, shots, PROMPT if shots else group.method, 'none')
+    stats = system.groups.get(group) or system.groups.get(prompted)
+    if stats is None and (key['language'], shots) == (system.source_language, 0):
+        number = None if isinstance(system.source_score, str) else system.source_score[0]
+    else:
+        number = getattr(stats, score) if stats and stats.rows else None
+    return None if number is None else f'{number:.2f}'
+
+
+def _of_groups(
+    table: PaperTable, systems: Sequence[sweep_systems.System], notes: Sequence[str]
+) -> list[Table]:
+    """Scores of sweeps in the paper's own form, and the paper's below them on official data."""
+    by_task = {system.task: system for system in systems}
+    if table.printed != 'fewshot_scores' or len(by_task) < len(systems):
+        return []
+    value = functools.partial(of_sweep, by_task)
+    made = form.fill(FEWSHOT, table, value, 'our sweeps', notes)
+    is_official = any(system.data == 'official' for system in systems)
+    return [made, *(form.of_paper(FEWSHOT, table.number) if is_official else [])]
+
+
+def _in_scenario(run: Run, mixture: str) -> Run:
+    """A run as if it followed another scenario that trains on the same examples.
+
+    Its results that this scenario does not evaluate are left out.
+    """
+    scenario = benchmarks.parse_mixture(mixture)
+
+    def within(by_task: Mapping[tuple[str, str], Result]) -> dict[tuple[str, str], Result]:
+        covered = {'validation': scenario.select}  # Which may choose a step.
+        return {
+            (task, split): result
+            for (task, split), result in by_task.items()
+            if task in covered.get(split, scenario.evaluate)
+        }
+
+    return dataclasses.replace(
+        run,
+        mixture=mixture,
+        evaluations={step: within(of_step) for step, of_step in run.evaluations.items()},
+        baselines={name: within(of_name) for name, of_name in run.baselines.items()},
+    )
+
+
+def _without_seeds(run: Run) -> Run:
+    """A run whose variants do not name the seed of the model that ranked its candidates.
+
+    Example: test-rerank-mBERT_multi_seed1 -> test-rerank-mBERT_multi, of which the runs of other
+    seeds have one, too.
+    """
+    evaluations = {
+        step: {(task, _SEED.sub('', split)): result for (task, split), result in of_step.items()}
+        for step, of_step in run.evaluations.items()
+    }
+    return dataclasses.replace(run, evaluations=evaluations)
+
+
+def _of_sweeps(
+    table: PaperTable, made: Made, output: pathlib.Path
+) -> tuple[list[Table], list[pathlib.Path]]:
+    """The tables and figures of sweeps, and of other source models, of few-shot transfer."""
+    folders = list(dict.fromkeys(folder for of_one in made.values() for folder in of_one))
+    searched = [str(folder) for folder in folders if not (folder / 'results.jsonl').is_file()]
+    sweeps = [Sweep.read(str(folder)) for folder in folders if str(folder) not in searched]
+    if 'attention' in table.made_by and sweeps:
+        from xlbench.fewshot import attention  # With jax, which no other table needs.
+
+        return [attention.of_paper(sweeps[0])], []
+    systems = sweep_systems.systems(sweeps, searched) if sweeps else []
+    makers = [sweep_tables.MAKERS[n] for n in table.made_by if n in sweep_tables.MAKERS]
+    tables = [
+        dataclasses.replace(made_of, title=f'{system.title}: {made_of.title}')
+        for make in makers
+        for system in systems
+        for made_of in [make(system)]
+    ]
+    figures = [name for name in table.made_by if name not in sweep_tables.MAKERS]
+    if not figures or not sweeps:
+        said = dict.fromkeys(note for one in tables for note in one.notes)
+        return _of_groups(table, systems, tuple(said)) or tables, []
+    fewshot_report.write(sweeps, str(output))
+    drawn = [path for name in figures for path in sorted(output.glob(f'{name}-*'))]
+    why = f'these sweeps are not sufficient for it; {output / "report.md"} says why'
+    missing = Table(table.title, missing=why)
+    return tables if drawn else [*tables, missing], drawn
+
+
+def fill(
+    recipe: Recipe,
+    table: PaperTable,
+    made: Made,
+    metrics: Sequence[str],
+    say: Callable[[str], None],
+) -> list[str]:
+    """Adds the scores of a table to the test results of all its runs.
+
+    The user may give metrics, each for the scores of the metric that its name begins with. Returns
+    a line for each score that stays away, with what to type for it.
+    """
+    if recipe.benchmark == 'fewshot':
+        return []
+    from xlbench.reporting import adding
+
+    given = {name.partition('=')[0].removesuffix('_clidsum'): name for name in metrics}
+    lines: dict[str, None] = {}
+    known = benchmarks.get(recipe.benchmark).metrics  # Of scores that the tasks do not give.
+    for score, usual in ((score, known[score]) for score in table.scores if score in known):
+        for folder in dict.fromkeys(folder for of_one in made.values() for folder in of_one):
+            try:
+                if adding.add(folder, [given.get(score, usual)], say=say):
+                    say(f'{folder}: added {score}')
+            except UserError as error:
+                lines[f'{score}: {_reason(score, str(error))}'] = None
+    return list(lines)
+
+
+def _reason(score: str, reason: str) -> str:
+    """Says what a gap is for; of a task and its folder, only the part that holds for all."""
+    if score == 'fitted_rating' and 'takes a file' in reason:
+        return 'no fitted rating is published; --metrics=fitted_rating=FILE takes your own'
+    return reason.rpartition(': task ')[2].partition(': ')[2] if ': task ' in reason else reason

@@ -41,12 +41,8 @@ Runner = Callable[[Step, pathlib.Path], int]
 class Record(msgspec.Struct):
     """The stored state of a command; see the top of this file.
 
-    Attributes:
-      command: its line.
-      needs: step -> hash of the state of what it made.
-      seconds: that it took, as far as it was started from here.
-      finished: whether it has its result.
-      failed: why its last start failed; '' if it did not.
+    It has the hash of the state of every step that it needs, the seconds of all starts from here,
+    and why the last start `failed`.
     """
 
     command: list[str]
@@ -57,12 +53,7 @@ class Record(msgspec.Struct):
 
 
 class State:
-    """The records of a workdir.
-
-    Args:
-      workdir: of all commands.
-      steps: those that are looked after.
-    """
+    """The records of the steps of a workdir."""
 
     def __init__(self, workdir: str, steps: Sequence[Step]):
         self.folder = pathlib.Path(workdir) / FOLDER
@@ -90,14 +81,7 @@ class State:
         return files.read_json(path, Record) if path.is_file() else Record([])
 
     def note(self, step: Step, seconds: float, *, finished: bool, failed: str = '') -> None:
-        """Keeps what a start of a step came to.
-
-        Args:
-          step: that ended.
-          seconds: how long it took; starts add up.
-          finished: whether it has its result.
-          failed: why not, if it failed.
-        """
+        """Stores how a start of a step ended, and adds its seconds to those of earlier starts."""
         before = self.record(step)
         line, needs = [step.module, *step.arguments], self._marks(step)
         record = Record(line, needs, round(before.seconds + seconds, 1), finished, failed)
@@ -142,13 +126,7 @@ class Interrupted(UserError):
 def run(
     steps: Sequence[Step], state: State, say: Callable[[str], None], runner: Runner | None = None
 ) -> dict[str, str]:
-    """Runs every step that is not done, in their order.
-
-    Args:
-      steps: in an order in which they can be run.
-      state: what is done, and is kept.
-      say: takes a line on how far it is.
-      runner: of a command; by default a child process.
+    """Runs every step that is not done, in their order, each by default as a child process.
 
     Returns:
       Name of a step -> why it has no result, for those that have none.
@@ -180,7 +158,7 @@ def run(
 
 
 def why_not(step: Step, gaps: dict[str, str]) -> str:
-    """Says why a step cannot be run, by itself or for want of what it needs; '' if it can."""
+    """The reason why a step cannot be run: its own, or that of one it needs; '' if it can."""
     lost = [name for name in step.needs if name in gaps]
     if not lost or step.missing:
         return step.missing

@@ -24,7 +24,8 @@ from collections.abc import Sequence
 
 from xlbench.system import errors, files, locks, untrusted
 from xlbench.system.command_line import CommandLine, flag
-from xlbench.zoo import entries, page
+from xlbench.zoo import experiments
+from xlbench.zoo.experiments import Experiment
 
 FLAGS = (
     flag('folder', 'workdir', nargs='+'),
@@ -38,18 +39,18 @@ def main(argv: Sequence[str]) -> int:
     args = CommandLine('zoo', __doc__, FLAGS).parse(argv)
     if args.add and not args.output:
         raise errors.UserError('--add needs --output=FILE, the page that it adds to')
-    named = entries.read(args.folder)
+    named = experiments.of_workdirs(args.folder)
     if not args.output:
-        print(page.markdown(page.joined(named)), end='')
+        print(experiments.markdown(experiments.joined(named)), end='')
         return 0
     output = pathlib.Path(args.output)
-    files.check_own(output, 'a page of xlbench.zoo', [page.MARK])
+    files.check_own(output, 'a page of xlbench.zoo', [experiments.MARK])
     try:
         with locks.file(output):
-            before: Sequence[page.Experiment] = ()
+            before: Sequence[Experiment] = ()
             if args.add and output.exists():
-                before = page.read(untrusted.read_bytes(output), str(output))
-            files.write(output, page.markdown(page.joined(named, before)))
+                before = experiments.of_page(untrusted.read_bytes(output), str(output))
+            files.write(output, experiments.markdown(experiments.joined(named, before)))
     except OSError as error:
         raise errors.UserError(f'cannot write {output}: {error.strerror}') from None
     print(f'wrote {output}')

@@ -13,7 +13,7 @@ import statistics
 import warnings
 from collections.abc import Sequence
 
-from xlbench.reporting import command_lines, costs, layout, notes, systems
+from xlbench.reporting import layout, notes, origins, systems
 from xlbench.reporting.page import examples, plots as plots_lib, template
 from xlbench.reporting.page.plots import Style, of_section, training_series
 from xlbench.reporting.results import Run
@@ -48,20 +48,13 @@ def document(sections: Sequence[Section], mark: str) -> str:
 def of_tables(
     title: str, sections: Sequence[tuple[str, str, Table]], mark: str, made_by: str
 ) -> str:
-    """A page of tables alone, whose rows can be sorted.
-
-    Args:
-      title: at its top.
-      sections: a title, a line and a table each.
-      mark: see `document`.
-      made_by: the program and its flag.
-    """
+    """A page of tables alone, whose rows can be sorted: a title, a line and a table each."""
     made = [
         {
             'id': f's{i}', 'title': head, 'lead': lead, 'data_note': '', 'notes': [],
             'answer': None, 'folded': [], 'examples': None, 'costs': None, 'runs': [],
             'tables': [(_Shown.of(table, {}, table.title), [])],
-            'plots': dict.fromkeys(('ranking', 'maps', 'curves'), ()),
+            'plots': dict.fromkeys(('maps', 'curves'), ()),
         }
         for i, (head, lead, table) in enumerate(sections, 1)
     ]  # fmt: skip
@@ -150,11 +143,8 @@ def _drawn(figure: Figure) -> dict[str, str | bool]:
 class _Shown:
     """A table as the page shows it.
 
-    Attributes:
-      table: what is shown.
-      rows: each with its class, and the class of the mark that the system has in plots.
-      compared: names of the systems that are sorted and compared with each other.
-      reference: the one that others are compared with unless the reader chooses one.
+    Each row has its class, and that of the mark that the system has in plots. The systems that are
+    `compared` are sorted, and subtracted from the `reference` unless the reader chooses another.
     """
 
     table: Table
@@ -301,11 +291,11 @@ def _of_run(pick: Pick) -> dict[str, str | dict[str, str]]:
     recorded = []
     try:
         if recorded := sessions.read(run.workdir):
-            facts |= costs.facts([run.workdir])
+            facts |= origins.costs([run.workdir])
     except errors.UserError as error:  # A file that is not ours must not keep a page away.
         warnings.warn(f'the page has no costs of {run.workdir}: {error}', stacklevel=2)
     cwd = str(run.info.get('cwd') or '')
-    commands = dict.fromkeys(command_lines.command(one.command, cwd) for one in recorded)
+    commands = dict.fromkeys(origins.command(one.command, cwd) for one in recorded)
     config = json.dumps(run.config, indent=1, ensure_ascii=False, sort_keys=True, default=str)
     return {
         'name': clean(run.system or run.workdir.resolve().name),

@@ -29,12 +29,9 @@ def render(
 ) -> str:
     """Fills page.html of a package, whose style is page.css beside it.
 
-    Args:
-      package: the Python package that the files are in.
-      scripts: names of the files of its script, in their order, behind what all pages share.
-      data: what the script reads: the content of an element of type application/json.
-      images: whether the page shows images that stand in it.
-      context: the template's variables, beside `style`, `script`, `data` and `policy`.
+    Its script is what all pages share, then the files of the package that `scripts` names; it reads
+    the data from an element of type application/json. `context` has the template's variables,
+    beside `style`, `script`, `data` and `policy`.
     """
     templates = _environment(package)
     # The hashes are of what stands between the tags, with the line ends of the page.

@@ -1,9 +1,9 @@
 """The tables and figures of a paper, from finished runs.
 
   board    runs by the setting that they follow and the model that they begin from
-  ratings  what judges said of texts, and the rating that a regressor predicts
+  form     a table in the paper's own form, with its numbers or with those of runs
   scores   tables of scores, and of two stages
-  judged   tables and figures of ratings, and of sizes of data
+  judged   what judges said of texts, as tables and figures, and sizes of data
   plots    figures of scores
   making   the tables and figures that are asked for, by their numbers, and their files
 """

@@ -5,16 +5,19 @@ model in all languages together. Their baselines, and what the paper prints, are
 """
 
 import dataclasses
-import itertools
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
+
+import msgspec
 
 from xlbench import benchmarks
 from xlbench.benchmarks import PaperTable, ParallelBenchmark
 from xlbench.benchmarks.paper import RATING
-from xlbench.reporting import sections as sections_lib, systems as systems_lib, tables
-from xlbench.reporting.paper_tables import ratings
-from xlbench.reporting.results import Run
+from xlbench.metrics import fitted_rating
+from xlbench.reporting import predictions, systems as systems_lib, tables
+from xlbench.reporting.results import Result, Run, task_name
+from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import Pick, System
 from xlbench.reporting.tables import Cell, Column, Row, Table
 from xlbench.system import errors
@@ -23,14 +26,7 @@ Key = tuple[str, str]  # A setting and a model.
 
 
 class Compared(NamedTuple):
-    """Our cells of a row, and what the paper has in their places.
-
-    Attributes:
-      labels: such as ('qg', 'mT5', 'en-de').
-      cells: ours.
-      printed: the paper's; none where it has nothing, or does not compare.
-      kind: of our row.
-    """
+    """Our cells of a row such as ('qg', 'mT5', 'en-de'), and those of the paper, if it compares."""
 
     labels: Sequence[str]
     cells: Sequence[Cell]
@@ -51,31 +47,22 @@ class Board:
     """The systems of a benchmark, each under its setting and model.
 
     Attributes:
-      benchmark: of them.
+      benchmark: whose tasks they have.
       systems: those of runs.
       chains: by model, systems that generate in one language and translate what they wrote.
-      papers: those of the paper, where its numbers may stand beside ours.
       data: 'sample', 'official' or 'other'.
       split: that was scored.
       notes: what has to be said of the data and the runs, about the data first.
       others: systems and runs that follow no setting, by name.
-      only: the benchmark's tasks that are shown; none: all.
     """
 
     benchmark: ParallelBenchmark
     systems: Mapping[Key, System]
     chains: Mapping[str, System]
-    papers: Mapping[Key, System]
     data: str
     split: str
     notes: tuple[str, ...]
     others: tuple[str, ...] = ()
-    only: tuple[str, ...] = ()
-
-    @property
-    def tasks_shown(self) -> tuple[str, ...]:
-        """The benchmark's tasks that are shown."""
-        return self.only or self.benchmark.tasks
 
     @property
     def is_official(self) -> bool:
@@ -104,9 +91,17 @@ class Board:
         return system.cell(score, tasks, decimals) if system else Cell()
 
     def paper_cell(self, key: Key, tasks: Sequence[str], score: str, decimals: int = 1) -> Cell:
-        """Returns what the paper has in the same place."""
-        system = self.papers.get(key)
-        return system.cell(score, tasks, decimals) if system else Cell()
+        """The mean of a score of the paper in the same place, beside official data.
+
+        Its ensemble metric stands where ours is a fitted rating.
+        """
+        scenario, model = key
+        if not self.is_official or model not in self.benchmark.paper_models:
+            return Cell()
+        places = (benchmarks.parse_task(task)[1:] for task in tasks)
+        found = (self.benchmark.paper_scores(model, scenario, *place) or {} for place in places)
+        values = [scores.get('ensemble' if score == RATING else score) for scores in found]
+        return Cell() if None in values else Cell(statistics.fmean(values), None, decimals)
 
     def printed(
         self, paper_table: PaperTable, places: Iterable[tuple[Mapping[str, str], str]]
@@ -126,16 +121,10 @@ class Board:
         about: str = '',
         is_whole: bool = False,
     ) -> Table:
-        """A table of scores; its notes name what no run fills.
+        """A table of scores, with notes on it and on what no run fills.
 
-        Args:
-          paper_table: that it stands for.
-          columns: their heads.
-          rows: of all places; those without anything are shown if it `is_whole`.
-          said: further notes.
-          head: see `Table`.
-          about: likewise.
-          is_whole: whether each place of the paper has its row.
+        A table that `is_whole` shows the rows without anything, too. For `head` and `about` see
+        `Table`.
         """
         ours = [row for row in rows if row.kind == 'run']
         empty = [[cell.is_missing for cell in row.cells] for row in ours]
@@ -166,23 +155,14 @@ class Board:
         return RATING if RATING in self.scores() else self.benchmark.scores[0]
 
 
-def read(
-    runs: Sequence[Run],
-    benchmark: ParallelBenchmark,
-    step: str | int = 'last',
-    split: str | None = None,
-    rating: str = '',
-) -> Board:
-    """Sorts runs of a benchmark, and chains of models, by setting and model; see `making.Material`.
+def read(sections: Sequence[Section], benchmark: ParallelBenchmark, rating: str) -> Board:
+    """Sorts the runs of a benchmark, and chains of models, by setting and model.
+
+    `rating` is the file of a fitted rating, which is predicted for every text; '' for none.
 
     Raises:
       UserError: no run is of the benchmark, or they were scored on different splits.
     """
-    sections = [
-        section
-        for section in sections_lib.sections(runs, step, split)
-        if section.benchmark is benchmark
-    ]
     if not sections:
         raise errors.UserError(f'none of the runs has results on tasks of {benchmark.name}')
     if len(sections) > 1:
@@ -196,7 +176,7 @@ def read(
     others = []
     for pick in section.picks:
         if rating:
-            pick = ratings.rated(pick, rating)
+            pick = _rated(pick, rating)
         if pick.chain[1:] and pick.chain[-1].startswith('translate:'):
             model = _model_of_chain(benchmark, pick.chain[0], section.picks)
             chained.setdefault(model, []).append(pick)
@@ -214,7 +194,6 @@ def read(
         benchmark,
         systems,
         chains,
-        _papers(benchmark) if official else {},
         section.data,
         section.split,
         (section.data_note, *([benchmark.paper_note] if official else [])),
@@ -262,16 +241,29 @@ def _model_of_chain(benchmark: benchmarks.Benchmark, first: str, picks: Sequence
     return next(known, first)
 
 
-def _papers(benchmark: ParallelBenchmark) -> dict[Key, System]:
-    """The paper's systems; its ensemble metric stands where ours is a fitted rating."""
-    systems = {}
-    for scenario in benchmark.scenario_names:
-        places = itertools.product(benchmark.tasks, benchmark.pairs(scenario))
-        tasks = [benchmark.task_name(task, *pair) for task, pair in places]
-        for model in benchmark.paper_models:
-            system = systems_lib.paper(benchmark, model, scenario, tasks, f'{model} (paper)')
-            for result in system.results[0].values():
-                if 'ensemble' in result.scores:
-                    result.scores[RATING] = result.scores['ensemble']
-            systems[scenario, model] = system
-    return systems
+def _rated(pick: Pick, path: str) -> Pick:
+    """A run whose texts have the rating that a file of `xlbench.annotate fit` predicts."""
+    return dataclasses.replace(
+        pick, results={task: _with_rating(result, path) for task, result in pick.results.items()}
+    )
+
+
+def _with_rating(result: Result, path: str) -> Result:
+    """A result with the rating among its scores and those of its examples."""
+    rows = predictions.of_result(result)
+    if not rows or any(row.prediction is None for row in rows.values()):
+        return result  # It has no texts, or not those of a system that writes some.
+    if not (lang := task_name(result.task).target):  # A task of the user's own.
+        return result
+    references = [row.references or [row.target] for row in rows.values()]
+    is_single = all(len(texts) == 1 for texts in references)
+    targets = [texts[0] for texts in references] if is_single else references
+    rating = fitted_rating.FittedRating(path, lang)
+    texts = [row.prediction or '' for row in rows.values()]
+    values = [of_text[RATING] for of_text in rating.per_example(targets, texts)]
+    return msgspec.structs.replace(
+        result,
+        scores={**result.scores, RATING: statistics.fmean(values)},
+        signatures={**result.signatures, 'FittedRating': rating.signature},
+        added={RATING: dict(zip(rows, values, strict=True))},
+    )

@@ -1,6 +1,7 @@
-"""Tables of what judges said, of what is fitted to it, and of the sizes of built data."""
+"""Tables and figures of ratings by judges, of what is fitted to them, and of built data."""
 
 import dataclasses
+import hashlib
 import os
 import statistics
 from collections.abc import Mapping, Sequence
@@ -8,12 +9,13 @@ from typing import Annotated
 
 import msgspec
 
-from xlbench.benchmarks import SCENARIO_TITLES, PaperTable, parse_task
+from xlbench.benchmarks import SCENARIO_TITLES, Benchmark, PaperTable, parse_task
+from xlbench.benchmarks.paper import Key
+from xlbench.data import readers
 from xlbench.reporting.notes import SAMPLE_DATA
-from xlbench.reporting.paper_tables import board as board_lib, plots
+from xlbench.reporting.paper_tables import board as board_lib, form, plots
 from xlbench.reporting.paper_tables.board import Board, Compared
-from xlbench.reporting.paper_tables.ratings import RatedText
-from xlbench.reporting.results import Result, task_name
+from xlbench.reporting.results import Result, Run, task_name
 from xlbench.reporting.sections import Section
 from xlbench.reporting.tables import Cell, Column, Figure, Row, Table
 from xlbench.system import errors, files, untrusted
@@ -22,6 +24,53 @@ _ABOUT = 'rough_train.about.json'  # What tasks/mtg_build says of rough data.
 ASPECTS = ('Grammar', 'Fluency', 'Relevance')  # Of arXiv:2108.07140, appendix B.
 _DECIMALS = 2
 _PREFERRED = 'preferred'
+MEAN = 'mean'  # Of all aspects.
+
+
+class RatedText(msgspec.Struct):
+    """A line of ratings.jsonl, as `python -m xlbench.annotate score` writes it.
+
+    The ratings are the mean of the judges by aspect. The study is known by its title and hash; data
+    is 'sample' where the example is made up.
+    """
+
+    task: str
+    id: str
+    prediction: str
+    references: Annotated[list[str], msgspec.Meta(min_length=1)]
+    ratings: Annotated[dict[str, float], msgspec.Meta(min_length=1)]
+    lang: str = ''
+    study: str = ''
+    data: str = 'files'
+    system: str = ''
+
+
+def read_texts(paths: Sequence[str], lang: str = '') -> tuple[list[RatedText], str]:
+    """Reads files of rated texts; `lang` is the language of those that do not say theirs.
+
+    Returns:
+      The texts, and the SHA-256 of their lines.
+
+    Raises:
+      UserError: a line is no rated text, or lines differ in their aspects.
+    """
+    texts: list[RatedText] = []
+    digest = hashlib.sha256()
+    for path in paths:
+        for number, line in enumerate(readers.lines(path), 1):
+            if isinstance(line, readers.BadRecord):
+                raise errors.UserError(str(line))
+            text = files.parse_json(line, RatedText, f'{path}:{number}')
+            if texts and text.ratings.keys() != texts[0].ratings.keys():
+                raise errors.UserError(f'{path}:{number}: it has other aspects than the first text')
+            text.lang = text.lang or lang
+            if not text.lang:
+                raise errors.UserError(f'{path}:{number}: nothing says its language; set --lang=de')
+            texts.append(text)
+            digest.update(f'{line}\n'.encode())
+    if not texts:
+        raise errors.UserError(f'{paths[0]} has no rated texts')
+    return texts, digest.hexdigest()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +97,6 @@ class _Built(msgspec.Struct):
 
 def ratings(board: Board, paper_table: PaperTable, rated: Sequence[RatedText]) -> Table:
     """Mean ratings by setting and model, averaged over languages: tables 5, 8, 9 and 10."""
-    heading = paper_table.heading
     (task,) = paper_table.values('task')
     groups, unknown = _by_key(board, rated, task)
     is_official = board.is_official and all(text.data != 'sample' for text in rated)
@@ -69,8 +117,38 @@ def ratings(board: Board, paper_table: PaperTable, rated: Sequence[RatedText]) -
     said += [f'Systems without a run or a setting: {", ".join(unknown)}.'] if unknown else []
     said += ['Rows marked paper: its judges, its texts.'] if is_official else []
     sample = [SAMPLE_DATA] if any(text.data == 'sample' for text in rated) else []
-    columns = tuple(Column('', aspect) for aspect in ASPECTS)
-    return Table(heading, columns, tuple(rows), 'setting, model', (*sample, *said))
+    columns, said = Column.named(ASPECTS), (*sample, *said)
+    return Table(paper_table.heading, columns, tuple(rows), 'setting, model', said)
+
+
+def means(
+    benchmark: Benchmark, paper_table: PaperTable, runs: Sequence[Run], rated: Sequence[RatedText]
+) -> Table:
+    """The mean of what judges say, by system; a system has the name of an experiment or a run.
+
+    Best-worst scores are means: 1 for the best text, -1 for the worst (arXiv:2202.05599, 6.3). An
+    aspect is known by the beginning of its name: Gram., or grammar.
+    """
+    names: dict[str, set[str]] = {}
+    for run in runs:
+        names.setdefault(run.place['model'], set()).update((run.place['name'], run.workdir.name))
+
+    def value(key: Key, score: str) -> str | None:
+        texts = [text for text in rated if text.system in names.get(key['model'], ())]
+        aspects = texts[0].ratings if texts else ()
+        known = [a for a in aspects if score.startswith(a.lower().rstrip('.'))]
+        if not known:
+            return None
+        mean = statistics.fmean(text.ratings[known[0]] for text in texts)
+        return f'{mean:.{paper_table.decimals(score)}f}'
+
+    known = set().union(*names.values())
+    unknown = dict.fromkeys(text.system for text in rated if text.system not in known)
+    said = [f'{len(rated)} judged texts.']
+    said += [f'Systems that the table does not have: {", ".join(unknown)}.'] if unknown else []
+    said += [SAMPLE_DATA] if any(text.data == 'sample' for text in rated) else []
+    without_notes = dataclasses.replace(paper_table, notes=())  # They are on the paper's judges.
+    return form.fill(benchmark, without_notes, value, 'our judges', said)
 
 
 def regressors(board: Board, paper_table: PaperTable, fits: Fits) -> Table:
@@ -86,8 +164,8 @@ def regressors(board: Board, paper_table: PaperTable, fits: Fits) -> Table:
         'Pearson correlation with the ratings that choose a regressor; scikit-learn with its '
         'defaults.'
     ]
-    columns = tuple(Column('', name) for name in names)
-    return Table(paper_table.heading, columns, tuple(rows), 'target', (*fits.notes, *said))
+    columns, said = Column.named(names), (*fits.notes, *said)
+    return Table(paper_table.heading, columns, tuple(rows), 'target', said)
 
 
 def correlations(paper_table: PaperTable, fits: Fits) -> Table:
@@ -102,8 +180,8 @@ def correlations(paper_table: PaperTable, fits: Fits) -> Table:
     lacking = [score for score in paper_table.scores if score not in known]
     said = ['Pearson correlation with ratings, on texts that nothing was fitted on.']
     said += [f'Texts have no {", ".join(lacking)}; --metrics names more.'] if lacking else []
-    columns = tuple(Column('', target) for target in targets)
-    return Table(paper_table.heading, columns, tuple(rows), 'score', (*fits.notes, *said))
+    columns, said = Column.named(targets), (*fits.notes, *said)
+    return Table(paper_table.heading, columns, tuple(rows), 'score', said)
 
 
 def thresholds(board: Board, paper_table: PaperTable, root: str) -> Table:
@@ -139,9 +217,8 @@ def thresholds(board: Board, paper_table: PaperTable, root: str) -> Table:
         said.append(
             'Rows marked paper: of translations by Google, with an overlap that it does not define.'
         )
-    columns = tuple(Column('', task) for task in tasks)
-    title = paper_table.heading
-    return Table(title, columns, tuple(rows), 'threshold', tuple(said))
+    columns = Column.named(tasks)
+    return Table(paper_table.heading, columns, tuple(rows), 'threshold', tuple(said))
 
 
 def _by_key(
@@ -198,11 +275,8 @@ def preference(
 ) -> Figure | Table:
     """Bars of a generator and a retriever in English (arXiv:2106.02017, figure 2).
 
-    Args:
-      sections: those of the benchmark.
-      paper_table: with the tasks that are compared.
-      rated: sets of replies, of which judges have chosen the best: 1 for the best, -1 for the
-        worst, and the mean over judges; systems are named after the folders of runs.
+    Rated are sets of replies: 1 for the best, -1 for the worst, and the mean over judges. Their
+    systems are named after the folders of runs.
     """
     chosen = {task: _english(sections, task) for task in paper_table.values('task')}
     if not any(chosen.values()):
@@ -216,14 +290,13 @@ def preference(
         values = (result.scores.get(score) for score in paper_table.scores)
         cells = (Cell(value, None, _DECIMALS) for value in values)
         rows.append(Row(f'{task} ({folder})', 'run', (*cells, _preferred(rated, folder))))
-    columns = tuple(Column('', name) for name in (*paper_table.scores, _PREFERRED))
+    columns = Column.named((*paper_table.scores, _PREFERRED))
     said = [f'{_PREFERRED} is the share of judgements in %, where two sets of replies are shown.']
     if not rated:
         said = ['What people prefer is made of --ratings=FILE, see xlbench.annotate --sets.']
     if any(section.data == 'sample' for section in sections):
         said.insert(0, SAMPLE_DATA)
-    title = paper_table.heading
-    numbers = Table(title, columns, tuple(rows), 'model', tuple(said))
+    numbers = Table(paper_table.heading, columns, tuple(rows), 'model', tuple(said))
     return plots.side_by_side(paper_table, numbers)
 
 

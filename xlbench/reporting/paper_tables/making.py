@@ -10,34 +10,36 @@ import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from xlbench.benchmarks import Benchmark, PaperTable, ParallelBenchmark
-from xlbench.reporting import layout, notes as notes_lib, render, sections as sections_lib
-from xlbench.reporting.paper_tables import board as board_lib, judged, plots, scores
+from xlbench.reporting import layout, notes as notes_lib, sections as sections_lib
+from xlbench.reporting.paper_tables import board as board_lib, form, judged, plots, scores
 from xlbench.reporting.paper_tables.board import Board
-from xlbench.reporting.paper_tables.judged import Fits
-from xlbench.reporting.paper_tables.ratings import RatedText
+from xlbench.reporting.paper_tables.judged import Fits, RatedText
+from xlbench.reporting.paper_tables.scores import Staged
 from xlbench.reporting.results import Run
 from xlbench.reporting.sections import Section
-from xlbench.reporting.tables import FIGURE_KINDS, Cell, Figure, Table
+from xlbench.reporting.tables import FIGURE_KINDS, Figure, Table
 from xlbench.system import errors, files
 
 Made = Table | Figure
-CSV_FIELDS = ('benchmark', 'exhibit', 'row', 'kind', 'group', 'column', 'value')
+# What shows scores of runs, by model, scenario and task, so that they fill a paper's form.
+_OF_SCORES = ('', 'scores', 'by_language')
 
 
 @dataclasses.dataclass(frozen=True)
 class Material:
-    """Holds the inputs of a paper's tables and figures.
+    """The inputs of a paper's tables and figures.
 
     Attributes:
       benchmark: whose paper has them.
-      runs: finished runs, and chains that were scored.
-      step: that is shown: 'last', 'best', the name of a stage, or a number.
+      runs: finished runs, and chains that were scored. Those that have a `place` in the paper's
+        tables fill these in the paper's own form.
+      step: the one that is shown: 'last', 'best', the name of a stage, or a number.
       split: that is shown; by default the test split where it was scored.
       rating: file of a fitted rating, which is predicted for every text; '' for none.
       rated: texts with the ratings of judges.
       fits: how regressors and scores correlate with ratings.
       rough: data root of rough data that was built; '' for none.
-      tasks: the benchmark's tasks that are shown; none: all.
+      tasks: those whose stages are compared; none: all.
     """
 
     benchmark: Benchmark
@@ -53,7 +55,12 @@ class Material:
     @functools.cached_property
     def sections(self) -> list[Section]:
         """The sections of the benchmark, as a report of the runs has them."""
-        every = sections_lib.sections(self.runs, self.step, self.split)
+        return self._sections(self.runs, self.step, self.split)
+
+    def _sections(
+        self, runs: Sequence[Run], step: str | int, split: str | None
+    ) -> list[Section]:
+        every = sections_lib.sections(runs, step, split)
         return [section for section in every if section.benchmark is self.benchmark]
 
     @functools.cached_property
@@ -61,8 +68,7 @@ class Material:
         """The runs by setting and model."""
         if not isinstance(self.benchmark, ParallelBenchmark):
             raise errors.UserError(f'{self.benchmark.name} has no settings of parallel languages')
-        board = board_lib.read(self.runs, self.benchmark, self.step, self.split, self.rating)
-        return dataclasses.replace(board, only=self.tasks)
+        return board_lib.read(self.sections, self.benchmark, self.rating)
 
     @functools.cached_property
     def stages(self) -> tuple[str, str]:
@@ -81,7 +87,12 @@ class Material:
         ]
         if not runs:
             return None
-        return board_lib.read(runs, self.benchmark, stage, split, self.rating)
+        return board_lib.read(self._sections(runs, stage, split), self.benchmark, self.rating)
+
+    def staged(self, paper_table: PaperTable) -> dict[tuple[str, str], Staged]:
+        """The main score after the first stage and after the last."""
+        tasks = self.tasks or self.benchmark.tasks
+        return scores.staged(self.board, paper_table, self.first, tasks)
 
 
 def _by_language(material: Material, paper_table: PaperTable) -> Made:
@@ -112,8 +123,8 @@ MAKERS: Mapping[str, Callable[[Material], Made]] = {
     'regressors': lambda m, e: judged.regressors(m.board, e, m.fits),
     'scores': lambda m, e: scores.scores(m.board, e),
     'settings': lambda m, e: plots.settings(m.board, e),
-    'stage_bars': lambda m, e: plots.stage_bars(m.board, e, m.first, m.stages),
-    'stages': lambda m, e: scores.stages(m.board, e, m.first, m.stages),
+    'stage_bars': lambda m, e: plots.stage_bars(m.board, e, m.staged(e), m.stages),
+    'stages': lambda m, e: scores.stages(m.board, e, m.staged(e), m.stages),
     'thresholds': lambda m, e: judged.thresholds(m.board, e, m.rough),
     'translation': lambda m, e: plots.translation(m.board, e),
 }
@@ -143,19 +154,35 @@ def chosen(benchmark: Benchmark, kind: str, numbers: str) -> list[PaperTable]:
     return [known[word] for word in dict.fromkeys(words)]
 
 
-def make(material: Material, paper_table: PaperTable) -> Made:
-    """One table or figure; a table that says why, where its material lacks."""
+def make(material: Material, paper_table: PaperTable) -> list[Made]:
+    """The tables and figures that one of the paper becomes; where material lacks, one says so."""
     is_fitted = paper_table.shows in ('correlations', 'regressors')
     if (is_fitted and not material.fits) or (paper_table.shows == 'ratings' and not material.rated):
-        return Table(paper_table.short, missing='it is made of --ratings=FILE')
-    return MAKERS[paper_table.shows](material, paper_table)
+        return [Table(paper_table.short, missing='it is made of --ratings=FILE')]
+    benchmark, runs = material.benchmark, material.runs
+    has_places = paper_table.rows and any(run.place for run in runs)
+    if has_places and paper_table.shows in _OF_SCORES:
+        return form.of_runs(benchmark, paper_table, runs)
+    if paper_table.shows == 'judged':
+        return [judged.means(benchmark, paper_table, runs, material.rated)]
+    if paper_table.shows == 'replies':
+        return [form.replies(benchmark, paper_table, runs)]
+    if paper_table.shows in MAKERS:
+        return [MAKERS[paper_table.shows](material, paper_table)]
+    every = sections_lib.sections(runs, variants=paper_table.variants)
+    return [table for section in every for table in layout.tables(section)]
+
+
+def parted(made: Iterable[Made]) -> tuple[list[Table], list[Figure]]:
+    """All tables, with those of the numbers of figures; and the figures that can be drawn."""
+    every = list(made)
+    tables = [one.numbers if isinstance(one, Figure) else one for one in every]
+    return tables, [one for one in every if isinstance(one, Figure) and not one.numbers.missing]
 
 
 def section(material: Material, paper_tables: Sequence[PaperTable]) -> Section:
     """A section of a report that has these tables and figures, and nothing else."""
-    made = [make(material, paper_table) for paper_table in paper_tables]
-    drawn = tuple(one for one in made if isinstance(one, Figure) and not one.numbers.missing)
-    tables = [one.numbers if isinstance(one, Figure) else one for one in made]
+    tables, drawn = parted(one for table in paper_tables for one in make(material, table))
     benchmark = material.benchmark
     if isinstance(benchmark, ParallelBenchmark):
         board = material.board
@@ -169,43 +196,12 @@ def section(material: Material, paper_tables: Sequence[PaperTable]) -> Section:
     return Section(
         title=f'{benchmark.name}, {benchmark.title} (arXiv:{benchmark.arxiv})',
         split=split,
-        columns=(),
         systems=systems,
-        scores=(),
-        counts=[],
         notes=tuple(said),
-        paper_notes=(),
         data=data,
         besides=tuple(tables),
-        figures=drawn,
+        figures=tuple(drawn),
     )
-
-
-def comma_separated(sections: Sequence[Section]) -> str:
-    """Every number of tables and figures as one line."""
-    lines = (
-        (
-            *(one.title.partition(',')[0], table.title.partition(':')[0]),
-            *(row.name, row.kind, column.group, column.label),
-            _value(cell),
-        )
-        for one in sections
-        for table in one.besides
-        for row in table.rows
-        for column, cell in zip(table.columns, row.cells, strict=True)
-        if not cell.is_missing
-    )
-    return render.comma_separated(CSV_FIELDS, lines)
-
-
-def _value(cell: Cell) -> str | float:
-    """A number with all its digits; what is printed may be one, too."""
-    if cell.value is not None:
-        return cell.value
-    try:
-        return float(cell.text)
-    except ValueError:
-        return cell.text
 
 
 def picture_names(drawn: Iterable[Figure]) -> list[str]:
@@ -214,10 +210,10 @@ def picture_names(drawn: Iterable[Figure]) -> list[str]:
 
 
 def write_figures(drawn: Iterable[Figure], folder: pathlib.Path) -> list[pathlib.Path]:
-    """Draws figures into a folder, which is made if it is missing; gives the files."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Draws figures into a folder, which is made for them if it is missing; gives the files."""
     paths = []
     for figure in drawn:
+        folder.mkdir(parents=True, exist_ok=True)
         for kind, content in figure.draw(FIGURE_KINDS).items():
             paths.append(folder / f'{figure.name}.{kind}')
             files.write(paths[-1], content)

@@ -14,6 +14,7 @@ from xlbench.benchmarks import SCENARIO_TITLES, PaperTable
 from xlbench.reporting import comparisons
 from xlbench.reporting.paper_tables import scores
 from xlbench.reporting.paper_tables.board import Board, Compared
+from xlbench.reporting.paper_tables.scores import Staged
 from xlbench.reporting.statistics import LEVEL, p_text
 from xlbench.reporting.tables import Cell, Column, Figure, Table
 
@@ -26,14 +27,10 @@ _LETTER = 0.075  # Width in inches.
 
 
 class Bars(NamedTuple):
-    """A panel of bars.
+    """A panel of bars in groups, which are named from left to right.
 
-    Attributes:
-      title: of the panel.
-      groups: labels of the groups of bars, from left to right.
-      heights: series -> a number for each group; NaN for none.
-      marks: series -> what the paper has for each group; NaN for none.
-      labels: group -> what stands above it, such as * for a significant difference.
+    Each series has a height for each group, and a mark where the paper's number is; NaN is none.
+    Labels stand above groups, such as * for a significant difference.
     """
 
     title: str
@@ -68,7 +65,7 @@ def settings(board: Board, paper_table: PaperTable) -> Figure:
                 heights[model], marks[model] = map(_numbers, (ours, theirs))
         panels.append(Bars(task.upper(), titles, heights, marks))
     said = [f'{score}, averaged over languages; a mean needs all of them.']
-    table = board.table(paper_table, [Column('', title) for title in titles], rows, said)
+    table = board.table(paper_table, Column.named(titles), rows, said)
     return _bars(paper_table, table, panels, ('setting', score), 3)
 
 
@@ -121,21 +118,22 @@ def _matrix(
 
 
 def stage_bars(
-    board: Board, paper_table: PaperTable, first: Board | None, names: Sequence[str]
+    board: Board,
+    paper_table: PaperTable,
+    made: Mapping[tuple[str, str], Staged],
+    names: Sequence[str],
 ) -> Figure:
     """Bars after the first stage and after the second, a panel a task and model: figure 5."""
-    score = board.main_score()
-    table = scores.stages(board, paper_table, first, names)
+    table = scores.stages(board, paper_table, made, names)
     titles = [SCENARIO_TITLES[scenario] for scenario in paper_table.values('scenario')]
     panels = []
-    made = scores.staged(board, paper_table, first, score) if first else {}
     made = {key: of for key, of in made.items() if not all(cell.is_missing for cell in of.first)}
     for (task, model), one in made.items():
         heights = dict(zip(names, map(_numbers, (one.first, one.last)), strict=True))
         labels = dict(zip(titles, one.marks, strict=True))
         panels.append(Bars(f'{task.upper()} {model}', titles, heights, {}, labels))
     across = len({model for _, model in made})
-    return _bars(paper_table, table, panels, ('setting', score), across)
+    return _bars(paper_table, table, panels, ('setting', board.main_score()), across)
 
 
 def translation(board: Board, paper_table: PaperTable) -> Figure:
@@ -168,7 +166,7 @@ def translation(board: Board, paper_table: PaperTable) -> Figure:
         *([] if board.chains else ['There is no chain (xlbench translate chain) yet.']),
     )
     across = len({panel.title.partition(' ')[2] for panel in panels})
-    table = board.table(paper_table, [Column('', title) for title in titles], rows, said)
+    table = board.table(paper_table, Column.named(titles), rows, said)
     return _bars(paper_table, table, panels, ('languages', score), across)
 
 
@@ -195,8 +193,9 @@ def _name(paper_table: PaperTable) -> str:
 
 
 def _models(board: Board, scenarios: Sequence[str]) -> list[str]:
-    """The models that have a run in one of the settings, or a row of the paper."""
-    has = {model for scenario, model in (*board.systems, *board.papers) if scenario in scenarios}
+    """The models that have a run in one of the settings, or numbers of the paper beside ours."""
+    has = {model for scenario, model in board.systems if scenario in scenarios}
+    has |= {*board.benchmark.paper_models} if board.is_official else set()
     return [model for model in board.models(scenarios) if model in has]
 
 

@@ -5,7 +5,7 @@ data alone.
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from xlbench.benchmarks import SCENARIO_TITLES, PaperTable
@@ -51,8 +51,7 @@ def scores(board: Board, paper_table: PaperTable) -> Table:
     said += [_ITS_RATING] if board.is_official else []
     said += notes_lib.signatures(board.picks, names, shared=True)
     about = f'{paper_table.title}, {board.split} split of {board.benchmark.name}'
-    columns = [Column('', name) for name in names]
-    return board.table(paper_table, columns, rows, said, about=about, is_whole=True)
+    return board.table(paper_table, Column.named(names), rows, said, about=about, is_whole=True)
 
 
 class Staged(NamedTuple):
@@ -75,14 +74,13 @@ class Staged(NamedTuple):
 
 
 def stages(
-    board: Board, paper_table: PaperTable, first: Board | None, names: Sequence[str]
+    board: Board,
+    paper_table: PaperTable,
+    made: Mapping[tuple[str, str], Staged],
+    names: Sequence[str],
 ) -> Table:
-    """The main score after the first stage and after the last, and whether they differ: table 7.
-
-    `first` has the same runs after their first stage; it is None where no run has two stages.
-    """
+    """The main score after the first stage and after the last, and whether they differ: table 7."""
     score = board.main_score()
-    made = staged(board, paper_table, first, score) if first else {}
     if all(cell.is_missing for one in made.values() for cell in one.first):
         return Table(
             paper_table.short, missing='no run was scored after its first stage and its last'
@@ -106,16 +104,21 @@ def stages(
         f'for the settings of one task and model (Holm); * marks those below {statistics.LEVEL}.',
         *([f'Rows marked paper: its ensemble metric, not {score}.'] if board.is_official else []),
     )
-    columns = [Column('', SCENARIO_TITLES[name]) for name in paper_table.values('scenario')]
+    columns = Column.named(SCENARIO_TITLES[name] for name in paper_table.values('scenario'))
     return board.table(paper_table, columns, rows, said, 'task, model, stage')
 
 
 def staged(
-    board: Board, paper_table: PaperTable, first: Board, score: str
+    board: Board, paper_table: PaperTable, first: Board | None, tasks: Sequence[str]
 ) -> dict[tuple[str, str], Staged]:
-    """A score after both stages by (task, model), for the settings of a paper table."""
-    scenarios, made = paper_table.values('scenario'), {}
-    for task, model in itertools.product(board.tasks_shown, board.models(scenarios)):
+    """The main score after both stages by (task, model), in the settings of a paper table.
+
+    `first` has the same runs after their first stage; it is None where no run has two stages.
+    """
+    if first is None:
+        return {}
+    score, scenarios, made = board.main_score(), paper_table.values('scenario'), {}
+    for task, model in itertools.product(tasks, board.models(scenarios)):
         places = [((scenario, model), board.tasks(scenario, task)) for scenario in scenarios]
         before, after = (
             [b.cell(*place, score, _DECIMALS) for place in places] for b in (first, board)

@@ -15,8 +15,7 @@ from xlbench import benchmarks, report
 from xlbench.benchmarks import MTG, SCENARIO_TITLES
 from xlbench.metrics import fitted_rating
 from xlbench.reporting import predictions, results
-from xlbench.reporting.paper_tables import making, ratings
-from xlbench.reporting.tables import Figure
+from xlbench.reporting.paper_tables import judged, making
 from xlbench.system.errors import UserError
 
 OFFICIAL = {'data': 'files', 'examples': 3000}
@@ -36,8 +35,8 @@ def material(paths, **more):
 
 def made(name, paths, **more):
     (table,) = (table for table in MTG.paper_tables if table.short == name)
-    one = making.make(material(paths, **more), table)
-    return one.numbers if isinstance(one, Figure) else one
+    (numbers,), _ = making.parted(making.make(material(paths, **more), table))
+    return numbers
 
 
 def rows(table):
@@ -129,7 +128,7 @@ def test_figures_are_drawn(runs, tmp_path):
 @pytest.mark.parametrize(('name', 'text'), [('Figure 3', 'Mono-M'), ('Figure 5', 'stage2')])
 def test_bars_are_drawn(runs, name, text):
     (table,) = (table for table in MTG.paper_tables if table.short == name)
-    figure = making.make(material(runs), table)
+    (figure,) = making.make(material(runs), table)
     assert text in figure.svg() and 'rouge_l' in figure.svg() and not figure.numbers.missing
 
 
@@ -178,7 +177,7 @@ def rated(runs, tmp_path_factory):
 
 
 def test_table_8_has_the_ratings_of_judges(runs, rated):
-    texts, _ = ratings.read_texts([rated])
+    texts, _ = judged.read_texts([rated])
     mine = [text for text in texts if text.system.startswith('mono-qg') and 'mT5' in text.system]
     by_lang = [[t.ratings['Fluency'] for t in mine if t.lang == lang] for lang in MTG.languages]
     mean = sum(sum(numbers) / len(numbers) for numbers in by_lang) / 4
@@ -232,4 +231,4 @@ def test_numbers_of_tables_are_known(runs, capsys):
         report.main([*paths, '--table=7', '--significance=t-test'])
     for benchmark in benchmarks.BENCHMARKS.values():
         kinds = {table.shows for table in benchmark.paper_tables}
-        assert kinds <= {*making.MAKERS, '', 'replies'}
+        assert kinds <= {*making.MAKERS, '', 'judged', 'replies'}

@@ -12,11 +12,14 @@ import pytest
 import tiny_sweep
 import warm
 import workdir_files
+from report_sections import cells_of
 
 from xlbench import report
 from xlbench.benchmarks import BENCHMARKS, RECIPES, recipe as recipe_lib
-from xlbench.reporting import printed, render
-from xlbench.reproduce import __main__ as reproduce, showing
+from xlbench.reporting import render
+from xlbench.reporting.paper_tables import form
+from xlbench.reporting.tables import Cell, Column, Row, Table
+from xlbench.reproduce import __main__ as reproduce, outcome
 
 NUMBERS = [
     (name, table.number)
@@ -37,9 +40,9 @@ MTG_HEAD = [
 ]  # fmt: skip
 
 
-def sheet_of(name, number):
-    (sheet,) = printed.of_paper(BENCHMARKS[name], number)
-    return sheet
+def table_of(name, number):
+    (table,) = form.of_paper(BENCHMARKS[name], number)
+    return table
 
 
 def rows_of(languages, *before):
@@ -200,15 +203,15 @@ def test_every_table_with_printed_scores_has_its_form():
 def test_heads_and_labels_are_the_papers(name, number):
     """Cell by cell, in the three formats."""
     heads, labels = PAPERS[name, number]
-    sheet = sheet_of(name, number)
+    table = table_of(name, number)
     width = len(labels[0])
-    grid = list(csv.reader(io.StringIO(printed.comma_separated(sheet))))
+    grid = list(csv.reader(io.StringIO(render.table_csv(table))))
     grid = [[re.sub(r"^'", '', cell) for cell in row] for row in grid]
     assert grid[: len(heads)] == heads
     assert [row[:width] for row in grid[len(heads) :]] == labels
     marked = [
         [re.sub(r'\\(.)', r'\1', cell) for cell in re.split(r' (?<!\\)\| ', line[2:-2])]
-        for line in printed.markdown(sheet).splitlines()
+        for line in render.markdown(table).splitlines()
         if line.startswith('|')
     ]
     marked = [row for row in marked if row[0][:1] != '*']
@@ -216,41 +219,53 @@ def test_heads_and_labels_are_the_papers(name, number):
     rows = [row[:width] for row in marked[2:]]
     for mine, theirs in zip(rows, labels, strict=True):  # A repeated label stands once.
         assert all(cell in ('', label) for cell, label in zip(mine, theirs, strict=True))
-    tex = printed.latex(sheet)
+    tex = render.latex(table)
     assert f'\\label{{tab:{name}-table-{number}}}' in tex
     for text in {cell for row in (*heads, *labels) for cell in row if cell.isalnum()}:
         assert text in tex
 
 
 def test_labels_span_their_rows():
-    assert r'\multirow{16}{*}{SG} & \multirow{4}{*}{M-BERT} & en-' in printed.latex(
-        sheet_of('mtg', '14')
+    assert r'\multirow{16}{*}{SG} & \multirow{4}{*}{M-BERT} & en-' in render.latex(
+        table_of('mtg', '14')
     )
-    systems = printed.latex(sheet_of('clidsum', '3'))
+    systems = render.latex(table_of('clidsum', '3'))
     assert r' 1 & \multirow{3}{*}{PEGASUS} & Trans-WMT & 37.8 / 13.2 / 30.6 / 70.7' in systems
     assert r'    2 &  & OPUS-MT & 41.5' in systems
-    assert '| 2 |  | OPUS-MT |' in printed.markdown(sheet_of('clidsum', '3'))
+    assert '| 2 |  | OPUS-MT |' in render.markdown(table_of('clidsum', '3'))
 
 
 def test_numbers_are_printed_as_the_papers_print_them():
-    replies_of = printed.comma_separated(sheet_of('mrs', '4')).splitlines()
+    replies_of = render.table_csv(table_of('mrs', '4')).splitlines()
     assert replies_of[2] == 'en,.0543,.0341,.161,,,,.0412,.0352,.175'
-    languages = printed.markdown(sheet_of('fewshot', '2'))
+    languages = render.markdown(table_of('fewshot', '2'))
     assert '|  | de | 88.30 | 90.36 ±1.48 | 90.77 ±0.87 | 91.85 ±0.83 | 91.98 ±0.82 |' in languages
-    judged = printed.markdown(sheet_of('clidsum', '6'))
+    judged = render.markdown(table_of('clidsum', '6'))
     assert '| Google+mBART | -0.254 | -0.126 | -0.343 |' in judged
     assert '0.37, 0.26, 0.43' in judged
-    halves = printed.comma_separated(sheet_of('fewshot', '11')).splitlines()
+    halves = render.table_csv(table_of('fewshot', '11')).splitlines()
     assert halves[-1] == 'KO,,,53.92 ±0.78,53.63 ±0.99,,,,,'
     assert halves[2].startswith('DE,52.63 ±8.98,84.31 ±3.60,53.03 ±1.67,53.41 ±1.47,RU,73.18')
     said = render.latex_text('-0.2, en-de: 3-4, K-5, --6, a (-.5 to -1)')
     assert said == '$-$0.2, en-de: 3-4, K-5, --6, a ($-$.5 to $-$1)'
 
 
+def test_a_table_of_another_form_is_written_by_the_same_functions():
+    ours = Row('x_1', 'run', (Cell(1.5), Cell(2.5, best=True)))
+    rows = (ours, Row('y', 'paper', (Cell(), Cell())))
+    table = Table('T', (Column('g', 'a'), Column('g', 'b')), rows, notes=('Said.',))
+    assert render.table_csv(table) == ',g,g\nsystem,a,b\nx_1,1.5,2.5\ny,,\n'
+    assert '| x_1 | 1.5 | **2.5** |' in render.markdown(table)
+    tex = render.FORMATS['latex'][1]([table, Table('U', missing='no run')])
+    assert r'x\_1 & 1.5 & \textbf{2.5} \\' in tex and r'\caption{T. Said.}' in tex
+    assert tex.count('begin{table}') == 1 and tex.count(r'\midrule') == 2
+    assert render.table_csv(Table('U', missing='no run')) == ''
+
+
 def test_latex_of_every_table_compiles(tmp_path):
     if not shutil.which('pdflatex'):
         pytest.skip('pdflatex is not installed')
-    parts = [printed.latex_document([sheet_of(*place)]) for place in NUMBERS]
+    parts = [render.latex_document([render.latex(table_of(*place))]) for place in NUMBERS]
     head = r'\documentclass{article}\usepackage{booktabs,multirow}\begin{document}'
     text = '\n'.join([head, *(part + r'\clearpage' for part in parts), r'\end{document}'])
     (tmp_path / 'all.tex').write_text(text, encoding='utf-8')
@@ -279,11 +294,10 @@ def test_all_tables_of_a_paper(capsys):
 
 
 def shown_of(name, number, made, folder):
-    """The sheet that runs fill."""
-    recipe = RECIPES[name]
-    (table,) = (one for one in recipe.tables if one.name == f'table {number}')
-    (sheet,) = showing.shown(recipe, table, made, folder).sheets
-    return sheet
+    """The table that runs fill."""
+    (table,) = (one for one in RECIPES[name].tables if one.name == f'table {number}')
+    (filled,), _ = outcome.shown(RECIPES[name], table, made, folder)
+    return filled
 
 
 def write_run(path, scores, task, mixture=''):
@@ -304,8 +318,8 @@ def test_clidsums_table_4_is_one_table_of_two_runs(tmp_path, monkeypatch, capsys
         write_run(tmp_path / lang, {'bleu': 25.04, 'ter': 70.0}, f'translation_wmt20_en_{lang}')
         for lang in ('de', 'zh')
     ]
-    sheet = shown_of('clidsum', '4', {'Trans-WMT on WMT20': made}, tmp_path)
-    assert sheet.cells == [['25.0', '70.0'] * 2, ['-'] * 4, ['-'] * 4]
+    table = shown_of('clidsum', '4', {'Trans-WMT on WMT20': made}, tmp_path)
+    assert cells_of(table) == [['25.0', '70.0'] * 2, ['-'] * 4, ['-'] * 4]
     monkeypatch.setattr(reproduce.running, 'run', lambda *rest: {})
     monkeypatch.setattr(reproduce.Outcome, 'folders', lambda *rest: {'Trans-WMT on WMT20': made})
     monkeypatch.chdir(tmp_path)
@@ -328,27 +342,27 @@ def test_scores_of_runs_stand_as_the_paper_prints_its_own(tmp_path):
     """On its scale, with its digits, and a tagged task under the name of the paper's."""
     scores = {'bleu': 9.876, 'rouge_l': 33.33, 'distinct_1': 95.55, 'meteor': 12.34}
     run = write_run(tmp_path / 'a', scores, 'mtg_qg_de_de', 'mtg_mono_qg_de')
-    sheet = shown_of('mtg', '11', {'mT5-mono-qg-de': [run]}, tmp_path)
-    filled = {line.labels: cells for line, cells in zip(sheet.form.rows, sheet.cells, strict=True)}
-    assert filled['QG', 'mT5', 'de->de'] == ['9.88', '33.3', '0.123', '-', '-', '0.956', '-']
-    del filled['QG', 'mT5', 'de->de']
+    table = shown_of('mtg', '11', {'mT5-mono-qg-de': [run]}, tmp_path)
+    filled = {row.labels: [*map(str, row.cells)] for row in table.rows}
+    ours = filled.pop(('QG', 'mT5', 'de->de'))
+    assert ours == ['9.88', '33.3', '0.123', '-', '-', '0.956', '-']
     assert {*itertools.chain(*filled.values())} == {'-'}
-    assert [note for note in sheet.notes if note.startswith('No run')] == [
+    assert [note for note in table.notes if note.startswith('No run')] == [
         'No run has bertscore, bleurt, ensemble.',
         'No run fills the rows SG, TG, M-BERT, XLM, mBART, en->en, fr->fr, es->es.',
     ]
     task, mixture = 'mrs_retrieval_de_de', 'mrs_mono_retrieval_de'
     run = write_run(tmp_path / 'b', {'mrs_rouge': 4.567}, task, mixture)
-    sheet = shown_of('mrs', '3', {'mBERT-mono-de': [run]}, tmp_path)
-    assert sheet.cells[2][:2] == ['.0457', '-']
-    assert 'No run fills the columns Zero-Shot, MT, Multilingual.' in sheet.notes
+    table = shown_of('mrs', '3', {'mBERT-mono-de': [run]}, tmp_path)
+    assert cells_of(table)[2][:2] == ['.0457', '-']
+    assert 'No run fills the columns Zero-Shot, MT, Multilingual.' in table.notes
     task = 'clidsum_xmediasum40ksummarize_en_zh'
     run = write_run(tmp_path / 'c', {'rouge_1': 20.04, 'rouge_2': 5.0}, task)
-    sheet = shown_of('clidsum', '7', {'mBART+AcI+MT': [run]}, tmp_path)
+    table = shown_of('clidsum', '7', {'mBART+AcI+MT': [run]}, tmp_path)
     none = '- / - / - / -'
-    assert sheet.cells[7] == [none, '20.0 / 5.0 / - / -']
-    assert {*itertools.chain(*sheet.cells[:7], *sheet.cells[8:])} == {none}
-    assert 'No run has rouge_l, bertscore.' in sheet.notes
+    assert cells_of(table)[7] == [none, '20.0 / 5.0 / - / -']
+    assert {*itertools.chain(*cells_of(table)[:7], *cells_of(table)[8:])} == {none}
+    assert 'No run has rouge_l, bertscore.' in table.notes
 
 
 def test_table_2_of_mrs_has_the_replies_of_both_models(tmp_path):
@@ -370,11 +384,12 @@ def test_table_2_of_mrs_has_the_replies_of_both_models(tmp_path):
         path = run / 'eval' / '10' / 'test' / task / 'predictions.jsonl'
         path.write_text('\n'.join(map(json.dumps, lines)))
         made[f'{model}-mono-en'] = [run]
-    sheet = shown_of('mrs', '2', made, tmp_path)
-    labels = [line.labels for line in sheet.form.rows]
+    table = shown_of('mrs', '2', made, tmp_path)
+    labels = [row.labels for row in table.rows]
     assert labels == [('Message:',), ('Generation:',), ('Retrieval:',)] * 4
-    assert sheet.cells[3][0] == 'message 1' and sheet.cells[5][0].startswith('retrieval {1} x')
-    assert r'p{0.8\linewidth}' in printed.latex(sheet)
+    texts = [text for (text,) in cells_of(table)]
+    assert texts[3] == 'message 1' and texts[5].startswith('retrieval {1} x')
+    assert r'p{0.8\linewidth}' in render.latex(table)
 
 
 def test_report_knows_the_models_of_reproduce(tmp_path, capsys):
@@ -391,23 +406,19 @@ def test_report_knows_the_models_of_reproduce(tmp_path, capsys):
 def test_sweeps_fill_the_papers_form(tmp_path):
     rows = [tiny_sweep.zero_shot('de', 45.0), *tiny_sweep.group('de', 1, [50.0, 60.0])]
     made = {'sweep-udpos': [tiny_sweep.write(tmp_path / 'sweep-udpos', rows)]}
-    sheet = shown_of('fewshot', '12', made, tmp_path)
-    (german,) = (
-        cells
-        for line, cells in zip(sheet.form.rows, sheet.cells, strict=True)
-        if line.labels == ('DE',)
-    )
-    assert german == ['45.00', '55.00 ±7.07', '-', '-']
+    table = shown_of('fewshot', '12', made, tmp_path)
+    (german,) = (row for row in table.rows if row.labels == ('DE',))
+    assert [*map(str, german.cells)] == ['45.00', '55.00 ±7.07', '-', '-']
     others = 'EN, AF, AR, BG, EL, ES, ET, EU, FA, FI, FR, HE, HI, HU, ID, IT, JA, KO, MR, NL, PT, '
     gaps = (f'No run fills the rows {others}RU, TA, TE, TR, UR, VI, ZH.',
             'No run fills the columns K=2, K=4.')  # fmt: skip
-    assert sheet.notes[:2] == gaps
+    assert table.notes[:2] == gaps
 
 
 def test_a_stand_in_has_rows_of_its_own_name():
     read = recipe_lib.read(BENCHMARKS['clidsum'], ('Google Trans.', 'OPUS-MT'), 'NLLB')
-    (form,) = (one for one in read.tables if one.name == 'table 3')
-    labels = [line.labels for line in form.rows]
+    (table,) = (one for one in read.tables if one.name == 'table 3')
+    labels = [line.labels for line in table.rows]
     assert labels[:4] == [
         ('1', 'PEGASUS', 'Trans-WMT'), ('2', 'PEGASUS', 'NLLB'), ('4', 'T5', 'Trans-WMT'),
         ('5', 'T5', 'NLLB'),

@@ -1,13 +1,18 @@
-"""Turns workdirs into the experiments of a page: their commands, costs and scores.
+"""Experiments from workdirs, and their page of Markdown, which a documentation site can include.
 
 Runs of one config that differ only in the seed are one experiment. Only means and standard
 deviations over them are computed; everything else is copied from the workdirs.
+
+Before each experiment of a page stands a comment with what the table at the top has of it, so that
+a page can be read again, and experiments whose workdirs are gone can stay on it.
 """
 
+import collections
 import dataclasses
 import hashlib
 import json
 import pathlib
+import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -17,10 +22,9 @@ from xlbench.fewshot.analysis import systems as sweep_systems, tables as sweep_t
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.analysis.systems import System
 from xlbench.reporting import (
-    command_lines,
-    costs,
     layout,
     notes,
+    origins,
     render,
     sections as sections_lib,
     systems,
@@ -29,11 +33,40 @@ from xlbench.reporting.results import Run, read_run, without
 from xlbench.reporting.sections import Section
 from xlbench.reporting.tables import Table
 from xlbench.system import files, untrusted
+from xlbench.system.errors import UserError
 from xlbench.system.files import Json
-from xlbench.zoo.page import COSTS, Experiment
 
+# A file that begins like this is such a page and may be written again.
+MARK = 'xlbench zoo: made by python -m xlbench.zoo, may be overwritten'
+_ABOUT = (
+    'Every number on this page was read from the workdirs of its experiment by '
+    '`python -m xlbench.zoo`. Scores go from 0 to 100. What follows ± is the standard deviation '
+    'over seeds; in the tables of a single few-shot sweep it is that over buckets.'
+)
+_COMMENT = re.compile(r'^<!-- (\{.*\}) -->\n\n', re.MULTILINE)
+COSTS: Sequence[str] = ('processor time', 'wall time', 'hardware')  # In the table at the top.
 # Where a sweep's data and its source model lie is no part of what the sweep is.
 _LEFT_OUT = ('root', 'vocabulary', 'source_workdir')
+
+
+class Experiment(msgspec.Struct, omit_defaults=True):
+    """One experiment.
+
+    Attributes:
+      name: of the config, or else of the first workdir.
+      workdir: last name of the first workdir.
+      key: the same of the same experiment.
+      score: its main score.
+      costs: hours and hardware, by the names in `COSTS`.
+      section: all that a page says of it below its heading, as Markdown.
+    """
+
+    name: str
+    workdir: str
+    key: str
+    score: str
+    costs: Mapping[str, str]
+    section: str = ''
 
 
 class _Recorded(msgspec.Struct):
@@ -43,12 +76,8 @@ class _Recorded(msgspec.Struct):
     cwd: str = ''
 
 
-def read(folders: Sequence[str]) -> list[Experiment]:
-    """Reads workdirs: the experiments, in the order in which their first ones are named.
-
-    Raises:
-      UserError: a folder is none.
-    """
+def of_workdirs(folders: Sequence[str]) -> list[Experiment]:
+    """The experiments of workdirs, in the order in which their first ones are named."""
     runs: dict[str, list[Run]] = {}
     sweeps: dict[str, Sweep] = {}
     order: dict[str, None] = {}
@@ -132,15 +161,15 @@ def _entry(
     typed, configs = [], []
     for workdir in workdirs:
         about = files.read_json(workdir / 'config.json', _Recorded)
-        for words in costs.commands(workdir) or [about.argv]:
-            typed.append(command_lines.command(words, about.cwd))
-            configs.append(command_lines.config_of(words, about.cwd))
+        for words in origins.commands(workdir) or [about.argv]:
+            typed.append(origins.command(words, about.cwd))
+            configs.append(origins.config_of(words, about.cwd))
     first = workdirs[0].resolve().name
     shared = {key: _common(info.get(key) for info in infos)
               for key in ('dtype', 'data', 'git', 'versions')}  # fmt: skip
     facts: dict[str, Json] = {
         **seeds,
-        **costs.facts(workdirs),
+        **origins.costs(workdirs),
         'dtype': shared['dtype'],
         **start,
         'data': shared['data'],
@@ -149,7 +178,7 @@ def _entry(
         'code': shared['git'],
         'versions': shared['versions'],
     }
-    plain, text = command_lines.without_places, render.markdown_text
+    plain, text = origins.without_places, render.markdown_text
     known = {key: plain(notes.plain_fact(fact)) for key, fact in facts.items() if _is_known(fact)}
     commands = dict.fromkeys(filter(None, typed))
     blocks = ['\n'.join(['```sh', *commands, '```'])] if commands else []
@@ -229,3 +258,75 @@ def _headline(system: System) -> str:
     over = f'mean over {len(known)} languages' if len(known) > 1 else next(iter(known))
     how = sweep_tables.METHODS.get(way.method, way.method)
     return f'{system.metric}, {over}, K=0: {low:.1f}, K={shots} ({how}): {high:.1f}'
+
+
+# ---------------------------------------------------------------------------------------- the page
+
+
+def markdown(experiments: Sequence[Experiment]) -> str:
+    """The whole page; the same experiments give the same bytes."""
+    blocks = [f'<!-- {MARK} -->', '# Model zoo', _ABOUT, _overview(experiments)]
+    for one in experiments:
+        about = msgspec.json.encode(msgspec.structs.replace(one, section='')).decode()
+        about = about.replace('>', '\\u003e')  # Nothing in it can end the comment.
+        blocks += [f'<!-- {about} -->', _heading(one), one.section]
+    return '\n\n'.join(blocks) + '\n'
+
+
+def of_page(data: bytes, name: str) -> list[Experiment]:
+    """The experiments of a page that `markdown` wrote; `name` is that of its file, for messages.
+
+    Raises:
+      UserError: it is no such page, or was edited: its table and sections do not match.
+    """
+    _, *pieces = _COMMENT.split(data.decode('utf-8', errors='replace'))
+    experiments = []
+    for about, text in zip(pieces[::2], pieces[1::2], strict=True):
+        one = files.parse_json(about, Experiment, name)
+        one.section = text.removeprefix(f'{_heading(one)}\n\n').rstrip('\n')
+        experiments.append(one)
+    if markdown(experiments).encode() != data:
+        raise UserError(
+            f'nothing can be added to {name}: its table of experiments does not match its '
+            'sections, as after an edit by hand; undo the edit, or name the workdirs of all '
+            'experiments without --add'
+        )
+    return experiments
+
+
+def joined(
+    experiments: Sequence[Experiment], page: Sequence[Experiment] = ()
+) -> list[Experiment]:
+    """Joins those of a page, which stay unless `experiments` has them, and the others.
+
+    A name that another experiment also has ends with the name of a workdir.
+    """
+    fresh = {one.key: one for one in experiments}
+    kept = [one.name for one in page if one.key not in fresh]
+    named = collections.Counter(one.name for one in experiments)
+    for key, one in fresh.items():
+        if named[one.name] > 1 or any(f'{name} ('.startswith(f'{one.name} (') for name in kept):
+            # Commands that set other keys of one config.
+            fresh[key] = msgspec.structs.replace(one, name=f'{one.name} ({one.workdir})')
+    return [*(fresh.pop(one.key, one) for one in page), *fresh.values()]
+
+
+def _overview(experiments: Sequence[Experiment]) -> str:
+    """A row an experiment: the main score, the hours, and the hardware where it differs."""
+    costs, said = COSTS, ''
+    machines = {one.costs.get('hardware', '') for one in experiments}
+    if len(machines) == 1:
+        costs = COSTS[:-1]
+        machine = render.markdown_text(machines.pop())
+        said = f'Hardware: {machine}.\n\n' if machine else ''
+    heads = ('experiment', 'main score', *costs)
+    lines = [heads, ['---'] * len(heads)]
+    for one in experiments:
+        cells = (one.score, *(one.costs.get(key, '') for key in costs))
+        name = render.markdown_text(one.name).replace(',', ', ')  # To wrap there.
+        lines.append([name, *map(render.markdown_text, cells)])
+    return said + render.grid(lines)
+
+
+def _heading(one: Experiment) -> str:
+    return f'## {render.markdown_text(one.name)}'

@@ -1,0 +1,202 @@
+"""A paper's table in its own form, filled with the numbers that it prints or with those of runs."""
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from xlbench.benchmarks import TRANSLATION, Benchmark, ParallelBenchmark, parse_task
+from xlbench.benchmarks.paper import OUR_NAMES, Key, PaperTable
+from xlbench.reporting import predictions, sections as sections_lib, tables
+from xlbench.reporting.notes import signatures
+from xlbench.reporting.results import Run
+from xlbench.reporting.systems import System, joined
+from xlbench.reporting.tables import Cell, Column, Row, Table
+from xlbench.system import errors
+
+Systems = Mapping[tuple[str, str], System]  # By model, and scenario or ''.
+_MESSAGES = 4  # That table 2 of MRS shows.
+_LANGUAGE = re.compile(r'^<\w+> ')  # What a generator reads before a message.
+
+
+def fill(
+    benchmark: Benchmark,
+    form: PaperTable,
+    value: Callable[[Key, str], str | None],
+    whose: str,
+    notes: Sequence[str] = (),
+    *,
+    models: Collection[str] | None = None,
+    lacking: Collection[str] = (),
+) -> Table:
+    """A table with the labels, heads and order of a paper's; a cell without a number has a '-'.
+
+    Args:
+      benchmark: whose paper it is.
+      form: the paper's table.
+      value: the text of a score, by the key of its cell and its name; None for none.
+      whose: what the caption ends with. Example: as printed in arXiv:2202.05599
+      notes: below it, behind the paper's own notes and those that name what is empty.
+      models: those whose rows are named where they are empty; None for all rows.
+      lacking: scores that nothing has; they are named once for all rows.
+    """
+    rows = []
+    for line, texts in zip(form.rows, form.cells(value), strict=True):
+        # A line of LaTeX separates the groups of a table with many labels.
+        kind = line.section or (line.labels[0] if len(line.labels) > 2 else '')
+        cells = tuple(Cell(text=text) for text in texts)
+        name = ' '.join(filter(None, line.labels))
+        rows.append(Row(name, kind, cells, line.labels, line.section))
+    asked = [
+        row
+        for row, line in zip(rows, form.rows, strict=True)
+        if models is None or line.key.get('model') in models
+    ]
+    said = [f'No run has {", ".join(lacking)}.'] if lacking else []
+    if asked or models is None:
+        empty = [[not cell.text.strip('- /') for cell in row.cells] for row in asked]
+        known = [place for place, of in enumerate(form.columns) if set(of.scores) <= {*lacking}]
+        labels = [[*filter(None, row.labels)] for row in asked]
+        said += tables.gaps(labels, [column.path for column in form.columns], empty, known)
+    columns = [Column(' '.join(head.path[:-1]), head.path[-1]) for head in form.columns]
+    said = (*form.notes, *said, *notes)
+    return _table(benchmark, form, whose, form.labels, columns, rows, said)
+
+
+def _table(
+    benchmark: Benchmark,
+    form: PaperTable,
+    whose: str,
+    labels: tuple[str, ...],
+    columns: Sequence[Column],
+    rows: Sequence[Row],
+    notes: Sequence[str],
+) -> Table:
+    caption = f'{form.title} ({whose})'
+    return Table(
+        f'{form.short}: {caption}.',
+        tuple(columns),
+        tuple(rows),
+        notes=tuple(notes),
+        about=caption,
+        labels=labels,
+        reference=f'{benchmark.name}-{form.name.replace(" ", "-")}',
+    )
+
+
+def of_paper(benchmark: Benchmark, number: str) -> list[Table]:
+    """Tables with the numbers that a paper prints, of one number such as 4, or 'all'.
+
+    Raises:
+      UserError: the paper prints no scores in such a table.
+    """
+    forms = {t.number: t for t in benchmark.paper_tables if t.printed and t.rows}
+    if number != 'all' and number not in forms:
+        raise errors.UserError(
+            f'table {number} of {benchmark.name} has no printed numbers; those with numbers are '
+            f'{", ".join(forms)}, and --table=all selects all'
+        )
+    chosen = forms.values() if number == 'all' else [forms[number]]
+    whose = f'as printed in arXiv:{benchmark.arxiv}'
+    return [fill(benchmark, one, one.printed_value, whose, models=()) for one in chosen]
+
+
+def of_runs(benchmark: Benchmark, form: PaperTable, runs: Sequence[Run]) -> list[Table]:
+    """The table of runs whose `place` is known, and on official data the paper's below it."""
+    systems, notes, is_official = placed(form, runs)
+    made = of_systems(benchmark, form, systems, notes)
+    return [made, *(of_paper(benchmark, form.number) if is_official else [])]
+
+
+def of_systems(
+    benchmark: Benchmark,
+    form: PaperTable,
+    systems: Systems,
+    notes: Sequence[str] = (),
+    models: Collection[str] | None = None,
+    whose: str = 'our runs',
+) -> Table:
+    """A table with the scores of systems, on the paper's scale and with its digits.
+
+    With `models`, only their rows have scores of systems, and the others what the paper prints.
+    """
+
+    def value(key: Key, score: str) -> str | None:
+        if models is not None and key.get('model') not in models:
+            return form.printed_value(key, score)
+        model = key['model']
+        system = systems.get((model, key['scenario'])) or systems.get((model, ''))
+        home = TRANSLATION if key['task'] in TRANSLATION.tasks else benchmark
+        same = [task for task, of in home.paper_tasks.items() if of == key['task']]
+        for task in (key['task'], *same) if system else ():
+            # Without languages a table has the mean over all pairs of a scenario.
+            is_one = not isinstance(home, ParallelBenchmark) or 'source' in key
+            pairs = [(key['source'], key['target'])] if is_one else home.pairs(key['scenario'])
+            names = [home.task_name(task, *pair) for pair in pairs]
+            cell = system.cell(OUR_NAMES.get(score, score), names)
+            if cell.value is not None:
+                scale = 100 if score in home.fractions else 1
+                spread = None if cell.spread is None else cell.spread / scale
+                digits = form.decimals(score)
+                return str(Cell(cell.value / scale, spread, digits, mark=cell.mark))
+        return None
+
+    asked = dict.fromkeys(score for head in form.columns for score in head.scores)
+    known = {score for one in systems.values() for score in one.scores}
+    lacking = [score for score in asked if OUR_NAMES.get(score, score) not in known]
+    return fill(benchmark, form, value, whose, notes, models=models, lacking=lacking)
+
+
+def placed(
+    form: PaperTable, runs: Sequence[Run]
+) -> tuple[dict[tuple[str, str], System], tuple[str, ...], bool]:
+    """The systems of runs, by model and scenario; notes; whether the data is the official test."""
+    groups: dict[tuple[str, str], list[System]] = {}
+    notes: dict[str, None] = {}
+    is_official = False
+    scores = [score for head in form.columns for score in head.scores]
+    for section in sections_lib.sections(runs):
+        for system in section.systems:
+            run = system.picks[0].run if system.picks else None
+            if run and run.place:
+                groups.setdefault((run.place['model'], _scenario(run)), []).append(system)
+        notes |= dict.fromkeys(section.notes[:1])
+        notes |= dict.fromkeys(signatures(section.picks, scores, shared=True))
+        is_official |= section.data == 'official' and section.split == 'test'
+    systems = {key: _one(key[0], members) for key, members in groups.items()}
+    return systems, tuple(notes), is_official
+
+
+def _scenario(run: Run) -> str:
+    """The column of a run, where its experiment is of one; scored texts do not know theirs."""
+    if 'scenario' not in run.place:
+        return ''
+    return run.scenario.name if run.scenario else run.place['scenario'] if run.system else ''
+
+
+def _one(label: str, systems: Sequence[System]) -> System:
+    """Systems that score different tasks as one, seed by seed."""
+    of_seeds = joined(system.results for system in systems)
+    picks = tuple(pick for system in systems for pick in system.picks)
+    name = label + (f' ({len(of_seeds)} seeds)' if len(of_seeds) > 1 else '')
+    return System(name, 'run', of_seeds, picks)
+
+
+def replies(benchmark: Benchmark, form: PaperTable, runs: Sequence[Run]) -> Table:
+    """Messages with the replies of both models: table 2 of arXiv:2106.02017, with our texts."""
+    written: dict[str, dict[str, str]] = {'generation': {}, 'retrieval': {}}
+    for run in runs:
+        for (task, split), result in run.evaluations[max(run.evaluations)].items():
+            kind = parse_task(task).task
+            if split == 'test' and kind in written:
+                found = predictions.of_result(result).values()
+                written[kind] |= {_LANGUAGE.sub('', row.input): row.texts(1)[0] for row in found}
+    both = [message for message in written['generation'] if message in written['retrieval']]
+    rows = [
+        Row(label, '', (Cell(text=text),), (label,))
+        for message in both[:_MESSAGES]
+        for label, text in (
+            ('Message:', message),
+            *((f'{kind.capitalize()}:', of_kind[message]) for kind, of_kind in written.items()),
+        )
+    ]
+    said = () if both else ('No message has replies of both models.',)
+    return _table(benchmark, form, 'our runs', ('',), [Column('', '')], rows, said)
