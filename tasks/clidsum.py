@@ -185,11 +185,7 @@ def _interviews(
     path: str, ids: str, *translations: str
 ) -> Iterator[Object | readers.BadRecord | readers.LeftOut]:
     """The dialogue and the summary, perhaps a translated one, of each interview of MediaSum424k."""
-    try:
-        others = readers.read_split_ids(ids)
-    except ValueError as error:
-        yield readers.as_bad_record(ids, error)
-        return
+    others = readers.read_split_ids(ids)
     summaries: dict[str, str] = {}
     for item in itertools.chain.from_iterable(map(readers.read_translations, translations)):
         if isinstance(item, readers.BadRecord):

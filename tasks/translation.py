@@ -62,12 +62,8 @@ def read_dialogues(split: str, *paths: str) -> Iterator[readers.Item]:
     if split == 'train':
         yield from map(_pair, training)
         return
-    learnt = set()
-    for item in training:
-        if isinstance(item, dict):
-            learnt.add(readers.letters(item['source']))
-        elif item.fatal:  # What else is wrong there, reading 'train' reports.
-            yield item
+    # Bad records of 'train' are reported when it is read itself.
+    learnt = {readers.letters(item['source']) for item in training if isinstance(item, dict)}
     for item in test[0] if test else validation:
         if isinstance(item, dict) and readers.letters(item['source']) in learnt:
             yield readers.LeftOut('utterances that training has')

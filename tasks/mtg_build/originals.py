@@ -81,7 +81,7 @@ class Originals:
         for path in self._paths:
             for item in self._read(path):
                 if isinstance(item, BadRecord):
-                    if item.fatal or not self._max_bad:
+                    if not self._max_bad:
                         raise UserError(str(item))
                     first, self.num_bad = first or item, self.num_bad + 1
                 elif (key := digest(*item)) in seen:

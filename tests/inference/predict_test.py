@@ -637,6 +637,15 @@ def test_a_packed_input_that_is_damaged_is_one_line():
     assert str(inputs.error) == ('in.txt.gz:2: cannot be read: Error -3 while decompressing data')
 
 
+def test_a_table_that_is_broken_is_one_line(tmp_path):
+    path = tmp_path / 'in.csv'
+    path.write_text('text,label\na,b\n"open,c\n')
+    parse = lambda row: ({}, row['text'])  # noqa: E731
+    inputs = answer_lines.Inputs(io.BytesIO(), str(path), 'csv', parse, 2)
+    assert [text for text in inputs if text] == ['a']
+    assert str(inputs.error).startswith(f'{path}:3: a quote is opened here and never closed')
+
+
 @pytest.mark.parametrize(
     'format, data, message',
     [

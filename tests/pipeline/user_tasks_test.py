@@ -350,5 +350,6 @@ def test_columns_and_quotes(folder):
 def test_a_tmx_is_not_believed(folder, monkeypatch, content, message):
     monkeypatch.setenv('XLBENCH_MAX_LINE_BYTES', '1000')
     (folder / 'x.tmx').write_text(content)
-    items = list(readers.read_tmx(str(folder / 'x.tmx'), 'en', 'de'))
-    assert message.replace('x.tmx', f'{folder}/x.tmx') in str(items[-1])
+    with pytest.raises(errors.UserError) as raised:
+        list(readers.good(readers.read_tmx(str(folder / 'x.tmx'), 'en', 'de')))
+    assert message.replace('x.tmx', f'{folder}/x.tmx') in str(raised.value)

@@ -3,6 +3,11 @@
 import gzip
 import json
 import pathlib
+from collections.abc import Iterable
+
+import pytest
+
+from xlbench.system.errors import UserError
 
 
 def put(folder, name: str, content) -> str:
@@ -13,6 +18,15 @@ def put(folder, name: str, content) -> str:
     data = content if isinstance(content, bytes) else content.encode()
     path.write_bytes(gzip.compress(data) if name.endswith('.gz') else data)
     return str(path)
+
+
+def broken(items: Iterable) -> tuple[list, str]:
+    """Reads items up to the UserError of a broken file; returns the items and the message."""
+    found = []
+    with pytest.raises(UserError) as raised:
+        for item in items:
+            found.append(item)
+    return found, str(raised.value)
 
 
 def tree(folder) -> dict[str, bytes]:

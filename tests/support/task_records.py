@@ -4,6 +4,7 @@ from typing import Any
 
 from xlbench import pipeline
 from xlbench.data.readers import BadRecord, Item
+from xlbench.system.errors import UserError
 
 
 def read(name: str, split: str = 'train') -> list[Item]:
@@ -12,9 +13,12 @@ def read(name: str, split: str = 'train') -> list[Item]:
     return list(source.read(split, *source.paths(split)))
 
 
-def bad(name: str, split: str = 'train') -> list[BadRecord]:
-    """The bad records of a split."""
-    return [record for record in read(name, split) if isinstance(record, BadRecord)]
+def bad(name: str, split: str = 'train') -> list[str]:
+    """The messages of the bad records of a split, or of a broken file."""
+    try:
+        return [str(record) for record in read(name, split) if isinstance(record, BadRecord)]
+    except UserError as error:
+        return [str(error)]
 
 
 def examples(name: str, split: str) -> list[dict[str, Any]]:

@@ -127,8 +127,8 @@ def test_what_is_wrong_is_said_with_its_place(
     for other, known in FILES.items():
         write(tmp_path, other, objects if other == path else known)
     with pipeline.bound(None, str(tmp_path)):
-        bad = task_records.bad(name, split)
-    assert len(bad) == 1 and bad[0].line == line and reason in bad[0].reason
+        (bad,) = task_records.bad(name, split)
+    assert bad.startswith(str(tmp_path)) and f':{line}: ' in bad and reason in bad
 
 
 def test_all_references_are_scored(made, tmp_path, capsys):

@@ -131,8 +131,7 @@ def _blocks(path: str, lines: Iterable[Numbered]) -> Iterator[list[tuple[int, st
             size = size + len(line) if block else len(line)
             if size > most:
                 reason = str(untrusted.LINE_BYTES.exceeded('the sentence is too long'))
-                yield BadRecord(path, number, reason, fatal=True)
-                return
+                raise readers.broken_file(path, number, reason)
             block.append((number, line))
         elif block or bad:
             yield bad or block

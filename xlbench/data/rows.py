@@ -101,8 +101,7 @@ def read(path: str, keys: Sequence[str], layout: Layout) -> Iterator[Row | BadRe
         return
     kind = layout.format_of(path)
     if path.endswith('.gz') and kind in _UNPACKED:
-        yield BadRecord(path, 0, f'{kind} is compressed inside; unpack the file', fatal=True)
-        return
+        raise readers.broken_file(path, 0, f'{kind} is compressed inside; unpack the file')
     if kind in ('csv', 'tsv'):
         yield from _read_cells(path, keys, layout)
     elif kind in _UNPACKED:
@@ -132,8 +131,6 @@ def columns(path: str, layout: Layout) -> list[str]:
         found = _column_names(path)
     else:
         found = list(layout.columns or ()) or _header(path, layout, _lines(path, layout))
-    if isinstance(found, BadRecord):
-        raise errors.UserError(str(found))
     if twice := [name for name in found if found.count(name) > 1]:
         raise errors.UserError(f'{path}: two columns are called {twice[0]!r}')
     return found
@@ -257,15 +254,11 @@ def _read_cells(path: str, keys: Sequence[str], layout: Layout) -> Iterator[Row 
     separator, names, numbered = layout.between(path), layout.columns, _lines(path, layout)
     if names is None:
         names = _header(path, layout, numbered)
-        if isinstance(names, BadRecord):
-            yield names
-            return
     for key in keys:
         if list(names).count(key) != 1:
             there = 'more than one' if key in names else 'no'
             reason = f'{there} column {key!r}; the columns are {errors.shortened(list(names), 400)}'
-            yield BadRecord(path, 1, reason + _other_separator(names), fatal=True)
-            return
+            raise readers.broken_file(path, 1, reason + _other_separator(names))
     places = {key: list(names).index(key) for key in keys}
 
     def row(number: int, line: str) -> Iterator[Row]:
@@ -284,17 +277,17 @@ def _read_cells(path: str, keys: Sequence[str], layout: Layout) -> Iterator[Row 
 
 def _header(
     path: str, layout: Layout, numbered: Iterator[tuple[int, str] | BadRecord]
-) -> list[str] | BadRecord:
+) -> list[str]:
     first = next(numbered, BadRecord(path, 1, 'the file is empty'))
     if isinstance(first, BadRecord):
-        return dataclasses.replace(first, fatal=True)
+        raise errors.UserError(str(first))
     (number, head), separator = first, layout.between(path)
     names = _cells(head, separator, layout.quotes)
     if names is None:
         # "text";"label" for example, where no cell ends at its quote.
         other = _other_separator([head]) if separator not in head else ''
         reason = f'a quote inside a cell of the header; {other[2:] or _UNQUOTED}'
-        return BadRecord(path, number, reason, fatal=True)
+        raise readers.broken_file(path, number, reason)
     return names
 
 
@@ -316,7 +309,9 @@ def _lines(path: str, layout: Layout) -> Iterator[tuple[int, str] | BadRecord]:
     first, is_open, size = 0, False, 0
     for number, line in enumerate(readers.lines(path, inner_cr=layout.quotes), 1):
         if isinstance(line, BadRecord):
-            yield dataclasses.replace(line, fatal=line.fatal or is_open)
+            if is_open:
+                raise errors.UserError(str(line))
+            yield line
             continue
         if not is_open:
             pending, first, size = [], number, 0
@@ -331,7 +326,7 @@ def _lines(path: str, layout: Layout) -> Iterator[tuple[int, str] | BadRecord]:
             break
     if is_open:
         reason = f'a quote is opened here and never closed; {_UNQUOTED}'
-        yield BadRecord(path, first, reason, fatal=True)
+        raise readers.broken_file(path, first, reason)
 
 
 def _cells(row: str, separator: str, quotes: bool) -> list[str] | None:
@@ -361,7 +356,7 @@ _BATCH = 1024
 _BROKEN = (OSError, ValueError, OverflowError)
 
 
-def _read_columns(path: str, keys: Sequence[str]) -> Iterator[Row | BadRecord]:
+def _read_columns(path: str, keys: Sequence[str]) -> Iterator[Row]:
     import pyarrow
 
     try:
@@ -380,17 +375,16 @@ def _read_columns(path: str, keys: Sequence[str]) -> Iterator[Row | BadRecord]:
             if missing:
                 there = errors.shortened(batch.schema.names, 400)
                 reason = f'no column {missing[0]!r}; the columns are {there}'
-                yield BadRecord(path, 0, reason, fatal=True)
-                return
+                raise readers.broken_file(path, 0, reason)
             columns = [_named(batch[key].to_pylist(), names.get(key)) for key in keys]
             for i in range(batch.num_rows):
                 number += 1
                 yield Row(number, {k: column[i] for k, column in zip(keys, columns, strict=True)})
     except (untrusted.Exceeded, pyarrow.ArrowException, *_BROKEN) as error:
-        yield _unreadable(path, error)
+        raise _unreadable(path, error) from None
 
 
-def _column_names(path: str) -> list[str] | BadRecord:
+def _column_names(path: str) -> list[str]:
     """Returns the names of the columns; none if there are no rows."""
     import pyarrow
 
@@ -400,7 +394,7 @@ def _column_names(path: str) -> list[str] | BadRecord:
         batch = next(_batches(path), None)
         return [] if batch is None else batch.schema.names
     except (untrusted.Exceeded, pyarrow.ArrowException, *_BROKEN) as error:
-        return _unreadable(path, error)
+        raise _unreadable(path, error) from None
 
 
 def column_types(path: str, layout: Layout) -> 'dict[str, pyarrow.DataType]':
@@ -418,11 +412,11 @@ def column_types(path: str, layout: Layout) -> 'dict[str, pyarrow.DataType]':
     return kinds
 
 
-def _unreadable(path: str, error: Exception) -> BadRecord:
+def _unreadable(path: str, error: Exception) -> errors.UserError:
     reason = f'{error}'
     if not isinstance(error, untrusted.Exceeded):
         reason = f'cannot be read: {" ".join(reason.split())[:200]}'
-    return BadRecord(path, 0, reason, fatal=True)
+    return readers.broken_file(path, 0, reason)
 
 
 def _check_cells(batch: 'pyarrow.RecordBatch', keys: Sequence[str], most: int) -> None:

@@ -83,7 +83,7 @@ class Inputs:
             self._units = _blocks(lines) if format in _BLOCKS else enumerate(lines, 1)
         self._name, self._parse = name, parse
         self._read_ahead: queue.Queue[
-            tuple[int, bytes | Record | readers.BadRecord | Exception] | None
+            tuple[int, bytes | Record | Exception] | None
         ] = queue.Queue(CHUNK_BATCHES * batch_size)
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -93,7 +93,7 @@ class Inputs:
             for number, unit in self._units:
                 self._read_ahead.put((number, unit))
             self._read_ahead.put(None)
-        except readers.BROKEN as error:
+        except (*readers.BROKEN, UserError) as error:
             self._read_ahead.put((number + 1, error))
 
     def __iter__(self) -> Iterator[Asked | None]:
@@ -106,11 +106,12 @@ class Inputs:
             if unit is None:
                 return
             number, data = unit
+            if isinstance(data, UserError):  # It names its place.
+                self.error = data
+                return
             try:
                 if isinstance(data, Exception):
                     raise ValueError(readers.broken(data))
-                if isinstance(data, readers.BadRecord):
-                    raise ValueError(data.reason)
                 unit = _text(data, number) if isinstance(data, bytes) else data
                 record, example = self._parse(unit)
             except (UserError, ValueError) as error:
@@ -121,11 +122,10 @@ class Inputs:
             yield example
 
 
-def _rows(path: str, format: str) -> Iterator[tuple[int, Record | readers.BadRecord]]:
+def _rows(path: str, format: str) -> Iterator[tuple[int, Record]]:
     layout = rows.Layout(format)
-    for row in rows.read(path, rows.columns(path, layout), layout):
-        is_bad = isinstance(row, readers.BadRecord)
-        yield (row.line, row) if is_bad else (row.number, dict(row.values))
+    for row in readers.good(rows.read(path, rows.columns(path, layout), layout)):
+        yield row.number, dict(row.values)
 
 
 def _blocks(file: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:

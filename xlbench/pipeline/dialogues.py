@@ -145,12 +145,9 @@ def register_dialogue_tasks(
         count, *others = [len(readers.find(below_root(path))) for path in patterns(split)]
         if count + sum(others) != len(paths):
             raise errors.UserError(f'the files of {name} changed before split {split!r} was read')
-        seen = set()
-        for record in pairs('train', paths[count:]):
-            if not isinstance(record, readers.BadRecord):
-                seen.add(_letters(record))
-            elif record.fatal:  # What else is wrong there, reading 'train' reports.
-                yield record
+        # Bad records of 'train' are reported when it is read itself.
+        training = (r for r in pairs('train', paths[count:]) if isinstance(r, dict))
+        seen = set(map(_letters, training))
         for record in pairs(split, paths[:count]):
             if isinstance(record, readers.BadRecord):
                 yield record

@@ -120,8 +120,6 @@ def add_mixture(
     if len(set(tasks)) < len(tasks):
         twice = next(task for task in tasks if tasks.count(task) > 1)
         raise errors.UserError(f'mixture {name} has task {twice} twice; name each once')
-    if registry.find(name) is not None:
-        raise errors.UserError(f'mixture {name} is there already; choose another name')
     added = []
     for kind in rates:
         full_name = name if kind == benchmarks.RATES[0] else f'{name}.{kind}'

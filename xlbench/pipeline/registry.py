@@ -155,7 +155,8 @@ def add(entry: DeclaredTask | DeclaredMixture) -> DeclaredTask | DeclaredMixture
       UserError: the name is taken, or the tasks of a mixture have different features.
     """
     if find(entry.name) is not None:
-        raise errors.UserError(f'task {entry.name} is there already; choose another name')
+        kind = 'mixture' if is_mixture(entry) else 'task'
+        raise errors.UserError(f'{kind} {entry.name} is there already; choose another name')
     if is_mixture(entry):
         kinds = {tuple(task.output_features): task.name for task in members(entry)}
         if len(kinds) > 1:

@@ -131,16 +131,20 @@ class RecordSource:
         """Yields the records of files of a split in chunks: {field: up to CHUNK texts}."""
         bad = policy()
         records: list[readers.Record] = []
-        for item in self.read(split, *paths):
-            if isinstance(item, dict):
-                records.append(item)
-                if len(records) == CHUNK:
-                    yield self._columns(records)
-                    records = []
-            elif isinstance(item, readers.BadRecord):
-                bad.add(item)
-            else:
-                bad.left_out[item.reason] += 1
+        try:
+            for item in self.read(split, *paths):
+                if isinstance(item, dict):
+                    records.append(item)
+                    if len(records) == CHUNK:
+                        yield self._columns(records)
+                        records = []
+                elif isinstance(item, readers.BadRecord):
+                    bad.add(item)
+                else:
+                    bad.left_out[item.reason] += 1
+        except errors.UserError as error:
+            bad.error = error
+            raise
         if records:
             yield self._columns(records)
 

@@ -1,7 +1,8 @@
 """Strict readers of official files: a generator of records for each format, no TensorFlow.
 
 A reader yields records, `{field: text}`, and a `BadRecord` with place and reason for each that
-cannot be used; the caller decides whether that is an error. A missing file is a UserError.
+cannot be used; the caller decides whether that is an error. A fault after which nothing in a file
+can be trusted is a UserError, as is a missing file.
 
 Files of lines are split at \\n alone (\\r\\n is accepted), so that a form feed or a Unicode line
 separator inside a text never shifts the lines after it. A \\r inside a line is refused, because
@@ -46,8 +47,8 @@ from xlbench.data.readers.text_lines import (
     Item,
     LeftOut,
     Record,
-    as_bad_record,
     broken,
+    broken_file,
     convert,
     count_lines,
     decoded,

@@ -15,12 +15,13 @@ from xlbench.data.readers.json_files import (
     read_jsonl,
     text_field,
 )
-from xlbench.data.readers.parallel import beside, fields, read_tsv, unequal_lines
+from xlbench.data.readers.parallel import beside, check_aligned, fields, read_tsv
 from xlbench.data.readers.text_lines import (
     BadRecord,
     Item,
     LeftOut,
     Record,
+    broken_file,
     convert,
     numbered,
 )
@@ -72,9 +73,7 @@ def read_parallel_dialogues(
       {'dialogue': '0', 'source': 'Hi .', 'target': 'Hallo.'},
       {'dialogue': '0', 'source': 'Bye .', 'target': 'Tschüss.'}; dialogue counts from 0.
     """
-    if unequal := unequal_lines(source_path, target_path):
-        yield unequal
-        return
+    check_aligned(source_path, target_path)
 
     def said(_: int, line: str) -> Iterator[list[str]]:
         yield _utterances(line, separator)
@@ -164,9 +163,8 @@ def read_responses(path: str, mapping: str | None = None) -> Iterator[Record | B
       {'lm_score': '-3.5', 'reply': 'Okay!', 'cluster': '17', 'display': 'OK'}; without a mapping
       display is ''.
     """
-    if mapping and (unequal := unequal_lines(path, mapping)):
-        yield unequal
-        return
+    if mapping:
+        check_aligned(path, mapping)
     first: dict[str, int] = {}
     responses: Iterator[Record | BadRecord] = convert(path, numbered(path), _response)
     shown: Iterable[Record | BadRecord] = itertools.repeat({'display': ''})
@@ -180,7 +178,7 @@ def read_responses(path: str, mapping: str | None = None) -> Iterator[Record | B
         text, response = record['reply'], other.get('response')
         if mapping and response != text:
             reason = f'maps {response!r}, but this line of the response set has {text!r}'
-            yield BadRecord(mapping, number, reason, fatal=True)
+            raise broken_file(mapping, number, reason)
         elif text in first:
             reason = f'{text!r} is on line {first[text]} already; responses must differ'
             yield BadRecord(path, number, reason)
@@ -226,25 +224,25 @@ def read_interviews(path: str, others: Collection[str] = ()) -> Iterator[Item]:
         summary = text_field(value['summary'], 'summary')
         yield {'id': name, 'dialogue': _dialogue(value), 'summary': summary}
 
-    for item in convert(path, json_items(path), interview, 'object'):
-        yield item
-        if isinstance(item, BadRecord) and item.fatal:
-            return
+    yield from convert(path, json_items(path), interview, 'object')
     if missing := sorted(others - seen):
         reason = f'{len(missing)} interviews of the list of ids are not there, such as {missing[0]}'
-        yield BadRecord(path, 0, reason, fatal=True)
+        raise broken_file(path, 0, reason)
 
 
 def read_split_ids(path: str) -> frozenset[str]:
-    """Reads the ids in a JSON object of lists, {"train": ["NPR-1", ...], ...}, or ValueError."""
+    """Reads the ids in a JSON object of lists, {"train": ["NPR-1", ...], ...}."""
     splits = json_document(path)
-    if not isinstance(splits, dict):
-        raise ValueError(f'the file is {kind_of(splits)}, not an object of lists of ids')
-    return frozenset(
-        text_field(value, f'id {number} of {split}')
-        for split in splits
-        for number, value in enumerate(items(splits, split, 'the file'), 1)
-    )
+    try:
+        if not isinstance(splits, dict):
+            raise ValueError(f'the file is {kind_of(splits)}, not an object of lists of ids')
+        return frozenset(
+            text_field(value, f'id {number} of {split}')
+            for split in splits
+            for number, value in enumerate(items(splits, split, 'the file'), 1)
+        )
+    except ValueError as error:
+        raise broken_file(path, 0, str(error)) from None
 
 
 def read_translations(path: str) -> Iterator[Record | BadRecord]:

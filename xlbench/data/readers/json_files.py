@@ -7,16 +7,16 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import IO
 
 from xlbench.data.readers.text_lines import (
-    BOM,
     BROKEN,
     UTF16,
     BadRecord,
     Record,
-    as_bad_record,
     broken,
+    broken_file,
     convert,
     numbered,
     open_binary,
+    read_whole,
 )
 from xlbench.system import errors, untrusted
 from xlbench.system.files import Json
@@ -65,26 +65,23 @@ def parse_json(text: str) -> Json:
 
 def json_lines(path: str) -> Iterator[tuple[int, dict[str, Json]] | BadRecord]:
     """Yields the JSON object on each line with the line's number, or a BadRecord."""
-    for item in numbered(path):
-        if isinstance(item, BadRecord):
-            yield item
-            continue
-        number, line = item
+
+    def numbered_object(number: int, line: str) -> Iterator[tuple[int, dict[str, Json]]]:
+        if not line.strip():
+            raise ValueError('the line is empty')
         try:
-            if not line.strip():
-                raise ValueError('the line is empty')
             value = parse_json(line)
-            if not isinstance(value, dict):
-                raise ValueError(f'{kind_of(value)}, not an object')
         except json.JSONDecodeError as error:
-            is_array = number == 1 and line.lstrip().startswith('[')
-            hint = '; a file that is one JSON array has to end in .json' if is_array else ''
-            said = f'not JSON: {error.msg} at column {error.colno}{hint}'
-            yield BadRecord(path, number, said, fatal=is_array)
-        except ValueError as error:
-            yield BadRecord(path, number, str(error))
-        else:
-            yield number, value
+            reason = f'not JSON: {error.msg} at column {error.colno}'
+            if number == 1 and line.lstrip().startswith('['):
+                reason += '; a file that is one JSON array has to end in .json'
+                raise broken_file(path, number, reason) from None
+            raise ValueError(reason) from None
+        if not isinstance(value, dict):
+            raise ValueError(f'{kind_of(value)}, not an object')
+        yield number, value
+
+    return convert(path, numbered(path), numbered_object)
 
 
 def check_keys(value: Json, keys: Iterable[str]) -> None:
@@ -122,15 +119,20 @@ def read_jsonl(
 
 
 def json_document(path: str) -> Json:
-    """Parses a JSON file; `as_bad_record` turns its ValueErrors into BadRecords."""
+    """Parses a JSON file; UserError if it is not JSON."""
+    data = read_whole(path)
     try:
-        with open_binary(path) as file:
-            data = untrusted.read_all(file, 'the file', untrusted.JSON_BYTES)
-    except BROKEN as error:
-        raise ValueError(broken(error)) from error
-    if data.startswith(UTF16):
-        raise ValueError('begins as UTF-16 does; save it as UTF-8')
-    return parse_json(data.removeprefix(BOM).decode())
+        if data.startswith(UTF16):
+            raise ValueError('begins as UTF-16 does; save it as UTF-8')
+        return parse_json(data.decode())
+    except UnicodeDecodeError as error:
+        line = data.count(b'\n', 0, error.start) + 1
+        raise broken_file(path, line, f'not UTF-8: byte 0x{data[error.start]:02x}') from None
+    except json.JSONDecodeError as error:
+        reason = f'not JSON: {error.msg} at column {error.colno}'
+        raise broken_file(path, error.lineno, reason) from None
+    except ValueError as error:
+        raise broken_file(path, 0, str(error)) from None
 
 
 def items(value: Json, key: str, place: str) -> list[Json]:
@@ -157,51 +159,41 @@ def read_squad(path: str) -> Iterator[Record | BadRecord]:
        'question': 'What is old?', 'answer': 'Rome'}; article and paragraph (of the article) count
       from 0.
     """
+    document = json_document(path)
     try:
-        articles = items(json_document(path), 'data', 'the file')
+        articles = items(document, 'data', 'the file')
     except ValueError as error:
-        yield as_bad_record(path, error)
-        return
-    first: dict[str, str] = {}
-    for article_index, article in enumerate(articles):
-        place = f'article {article_index + 1}'
-        try:
-            paragraphs = items(article, 'paragraphs', place)
-            title = text_field(article.get('title') or '-', f'title of {place}')
-            title = title if article.get('title') else ''
-        except ValueError as error:
-            yield BadRecord(path, 0, str(error))
-            continue
-        for paragraph_index, paragraph in enumerate(paragraphs):
-            inner = f'{place} {errors.shortened(title)}, paragraph {paragraph_index + 1}'
-            common = {
-                'title': title,
-                'article': str(article_index),
-                'paragraph': str(paragraph_index),
-            }
-            yield from _squad_questions(path, paragraph, inner, common, first)
+        raise broken_file(path, 0, str(error)) from None
+    first: dict[str, str] = {}  # Id -> the place of its first question.
 
+    def paragraphs(number: int, article: Json) -> Iterator[tuple[int, tuple[str, Record, Json]]]:
+        place = f'article {number}'
+        values = items(article, 'paragraphs', place)
+        title = text_field(article.get('title') or '-', f'title of {place}')
+        title = title if article.get('title') else ''
+        for index, paragraph in enumerate(values):
+            inner = f'{place} {errors.shortened(title)}, paragraph {index + 1}'
+            common = {'title': title, 'article': str(number - 1), 'paragraph': str(index)}
+            yield 0, (inner, common, paragraph)
 
-def _squad_questions(
-    path: str, paragraph: Json, place: str, common: Record, first: dict[str, str]
-) -> Iterator[Record | BadRecord]:
-    """Yields the records of one paragraph; `first` has the place of each id so far."""
-    try:
-        questions = items(paragraph, 'qas', place)
-        context = text_field(paragraph.get('context'), f'context of {place}')
-    except ValueError as error:
-        yield BadRecord(path, 0, str(error))
-        return
-    for index, question in enumerate(questions):
-        inner = f'{place}, question {index + 1}'
-        try:
-            record = _squad_question(question, context, inner)
-            there = first.setdefault(record['id'], inner)
-            if there != inner:
-                raise ValueError(f'{inner} has the id {errors.shortened(record["id"])} of {there}')
-            yield common | record
-        except ValueError as error:
-            yield BadRecord(path, 0, str(error))
+    def questions(
+        _: int, found: tuple[str, Record, Json]
+    ) -> Iterator[tuple[int, tuple[str, Record, Json]]]:
+        place, common, paragraph = found
+        values = items(paragraph, 'qas', place)
+        common |= {'context': text_field(paragraph.get('context'), f'context of {place}')}
+        for index, question in enumerate(values, 1):
+            yield 0, (f'{place}, question {index}', common, question)
+
+    def record(_: int, found: tuple[str, Record, Json]) -> Iterator[Record]:
+        place, common, question = found
+        made = common | _squad_question(question, common['context'], place)
+        if (there := first.setdefault(made['id'], place)) != place:
+            raise ValueError(f'{place} has the id {errors.shortened(made["id"])} of {there}')
+        yield made
+
+    found = convert(path, enumerate(articles, 1), paragraphs, '')
+    yield from convert(path, convert(path, found, questions, ''), record, '')
 
 
 def _squad_question(question: Json, context: str, place: str) -> Record:
@@ -209,7 +201,6 @@ def _squad_question(question: Json, context: str, place: str) -> Record:
     answers = items(question, 'answers', place)
     record = {
         'id': text_field(question.get('id'), f'id of {place}'),
-        'context': context,
         'question': text_field(question.get('question'), f'question of {place}'),
     }
     if not answers or not isinstance(answers[0], dict):
@@ -229,10 +220,10 @@ _SPACE = re.compile(r'[ \t\n\r]*')
 _DECODER = json.JSONDecoder()
 
 
-def json_items(path: str) -> Iterator[tuple[int, Json] | BadRecord]:
+def json_items(path: str) -> Iterator[tuple[int, Json]]:
     """Yields each value of a JSON array with its place, from 1; one value is in memory at a time.
 
-    A value has at most XLBENCH_MAX_LINE_BYTES. A fault of the array itself is a last BadRecord.
+    A value has at most XLBENCH_MAX_LINE_BYTES. A fault of the array itself is a UserError.
 
     Example: [{"id": "a"}, {"id": "b"}] -> (1, {'id': 'a'}), (2, {'id': 'b'})
     """
@@ -243,13 +234,13 @@ def json_items(path: str) -> Iterator[tuple[int, Json] | BadRecord]:
             for number, value in enumerate(_values(text), 1):
                 yield number, value
     except BROKEN as error:
-        yield BadRecord(path, 0, f'{broken(error)}, behind object {number}', fatal=True)
+        raise broken_file(path, 0, f'{broken(error)}, behind object {number}') from error
     except UnicodeDecodeError as error:
         reason = f'not UTF-8: byte 0x{error.object[error.start]:02x}, behind object {number}'
-        yield BadRecord(path, 0, reason, fatal=True)
+        raise broken_file(path, 0, reason) from None
     except ValueError as error:
         line = text.line if text else 0
-        yield BadRecord(path, line, f'{error}, behind object {number}', fatal=True)
+        raise broken_file(path, line, f'{error}, behind object {number}') from None
 
 
 class _Text:

@@ -16,6 +16,7 @@ from xlbench.data.readers.text_lines import (
     Record,
     Value,
     broken,
+    broken_file,
     convert,
     count_lines,
     numbered,
@@ -51,19 +52,15 @@ def fields(line: str, columns: Sequence[str], *, unused: int = 0, strip: bool = 
     return record
 
 
-def unequal_lines(*paths: str) -> BadRecord | None:
-    """Returns a BadRecord of the first line without partner; None if two files are equally long."""
-    counts = [count_lines(path) for path in paths]
-    if counts[0] == counts[1]:
-        return None
-    shorter, longer = (0, 1) if counts[0] < counts[1] else (1, 0)
-    return BadRecord(
-        paths[shorter],
-        counts[shorter] + 1,
-        f'has {counts[shorter]} lines but {paths[longer]} has {counts[longer]}; line n of both '
-        'must be the same example',
-        fatal=True,
-    )
+def check_aligned(*paths: str) -> None:
+    """Raises UserError, with the first line without partner, for two files of unequal lengths."""
+    (fewest, shorter), (most, longer) = sorted((count_lines(path), path) for path in paths)
+    if fewest < most:
+        raise broken_file(
+            shorter,
+            fewest + 1,
+            f'has {fewest} lines but {longer} has {most}; line n of both must be the same example',
+        )
 
 
 def read_parallel(
@@ -85,9 +82,7 @@ def read_parallel(
     Example: 'Rome is old.\\tRome' and 'What is old?', with source_columns ('passage', 'answer') ->
       {'passage': 'Rome is old.', 'answer': 'Rome', 'target': 'What is old?'}
     """
-    if unequal := unequal_lines(source_path, target_path):
-        yield unequal
-        return
+    check_aligned(source_path, target_path)
     sides = read_tsv(source_path, source_columns), read_tsv(target_path, target_columns)
     for both in beside(*sides):
         yield both if isinstance(both, BadRecord) else both[0] | both[1]
@@ -97,8 +92,7 @@ def beside(
     left: Iterable[Value | BadRecord], right: Iterable[Value | BadRecord]
 ) -> Iterator[tuple[Value, Value] | BadRecord]:
     """Yields pairs of the items of two files, or the BadRecord of either."""
-    # Not strict: a line that cannot be read ends its side early, after a fatal BadRecord.
-    for both in zip(left, right, strict=False):
+    for both in zip(left, right, strict=False):  # One side may have no end.
         yield next((side for side in both if isinstance(side, BadRecord)), both)
 
 
@@ -145,13 +139,13 @@ def read_tmx(path: str, source_lang: str, target_lang: str) -> Iterator[Item]:
                 if not block:
                     break
     except _Refused as error:
-        yield BadRecord(path, units.line, str(error), fatal=True)
+        raise broken_file(path, units.line, str(error)) from None
     except expat.ExpatError as error:
         reason = f'not well-formed XML: {expat.ErrorString(error.code)}'
-        yield BadRecord(path, error.lineno, reason, fatal=True)
+        raise broken_file(path, error.lineno, reason) from None
     except (*BROKEN, LookupError, UnicodeError) as error:  # An encoding that nobody knows.
         reason = broken(error) if isinstance(error, BROKEN) else f'cannot be read: {error}'
-        yield BadRecord(path, units.line, reason, fatal=True)
+        raise broken_file(path, units.line, reason) from error
 
 
 def _item(path: str, line: int, texts: dict[str, str], langs: dict[str, str]) -> Item:

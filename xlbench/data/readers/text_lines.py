@@ -5,7 +5,6 @@ import dataclasses
 import fnmatch
 import gzip
 import hashlib
-import json
 import os
 import unicodedata
 import zlib
@@ -23,17 +22,20 @@ class BadRecord:
       path: the file.
       line: from 1; 0 if the reason concerns the whole file or names the place itself.
       reason: the fault, in plain words.
-      fatal: True if the rest of the file cannot be trusted either; such a record is never skipped.
     """
 
     path: str
     line: int
     reason: str
-    fatal: bool = False
 
     def __str__(self) -> str:
         place = f'{self.path}:{self.line}' if self.line else self.path
         return f'{place}: {self.reason}'
+
+
+def broken_file(path: str, line: int, reason: str) -> errors.UserError:
+    """Returns the error of a fault after which the rest of a file cannot be trusted."""
+    return errors.UserError(str(BadRecord(path, line, reason)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,31 +62,18 @@ class BadRecords:
 
     def add(self, record: BadRecord) -> None:
         """Skips the record, or raises."""
-        if not record.fatal and self._allow():
-            self.skipped.append(record)
-            return
-        hint = (
-            '; correct it, or prepare the data with python -m xlbench.prepare --skip_bad=N, which '
-            'skips up to N such records'
-        )
-        self.error = errors.UserError(f'{record}{"" if record.fatal else hint}')
-        raise self.error
+        if not self._allow():
+            raise errors.UserError(
+                f'{record}; correct it, or prepare the data with python -m xlbench.prepare '
+                '--skip_bad=N, which skips up to N such records'
+            )
+        self.skipped.append(record)
 
 
 Record = dict[str, str]
 Item = Record | BadRecord | LeftOut  # All that a reader can yield.
 Value = TypeVar('Value')
 Made = TypeVar('Made')
-
-
-def as_bad_record(path: str, error: ValueError) -> BadRecord:
-    """Turns the error of a whole JSON file into a BadRecord."""
-    if isinstance(error, UnicodeDecodeError):
-        line = error.object.count(b'\n', 0, error.start) + 1
-        return BadRecord(path, line, f'not UTF-8: byte 0x{error.object[error.start]:02x}', True)
-    if isinstance(error, json.JSONDecodeError):
-        return BadRecord(path, error.lineno, f'not JSON: {error.msg} at column {error.colno}', True)
-    return BadRecord(path, 0, str(error), fatal=True)
 
 
 BOM = b'\xef\xbb\xbf'
@@ -193,10 +182,11 @@ def lines(path: str, inner_cr: bool = False) -> Iterator[str | BadRecord]:
                     yield decoded(raw, number, inner_cr)
                 except ValueError as error:
                     # A file without line ends, or in another encoding, is wrong as a whole.
-                    whole = number == 1 and (raw[-1:] != b'\n' or raw.startswith(UTF16))
-                    yield BadRecord(path, number, str(error), fatal=whole)
+                    if number == 1 and (raw[-1:] != b'\n' or raw.startswith(UTF16)):
+                        raise broken_file(path, number, str(error)) from None
+                    yield BadRecord(path, number, str(error))
     except BROKEN as error:
-        yield BadRecord(path, number + 1, broken(error), fatal=True)
+        raise broken_file(path, number + 1, broken(error)) from error
 
 
 def numbered(path: str) -> Iterator[tuple[int, str] | BadRecord]:
