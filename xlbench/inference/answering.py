@@ -246,10 +246,10 @@ class Answerer(Generic[Asked, Answer]):
         self.batch_size, self.max_input_length, self.num_cut = batch_size, max_input_length, 0
         self._opened, self._mesh = opened, mesh
         self._model, self._params = opened.model, opened.params
-        self._tokenizer = tokenizer = opened.tokenizer
-        marks = tokenizer.answer_mark(), tokenizer.segment_marks()
-        size = opened.model.config.vocab_size
-        self._conventions = features.Conventions.of_tokenizer(tokenizer, size, *marks)
+        self._tokenizer = opened.tokenizer
+        self._conventions = features.Conventions.of_tokenizer(
+            opened.tokenizer, opened.model.config.vocab_size
+        )
         self.batches = LengthBatches(mesh, batch_size=batch_size, max_length=max_input_length)
 
     def __repr__(self) -> str:
