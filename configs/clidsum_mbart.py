@@ -34,7 +34,7 @@ of translated dialogues), target, official (no, yes).
 from ml_collections import ConfigDict
 
 from xlbench.benchmarks import CLIDSUM, Scenario
-from xlbench.config import recipes
+from xlbench.config import presets
 from xlbench.configs import clidsum_summariser
 from xlbench.system.errors import UserError
 
@@ -42,7 +42,7 @@ from xlbench.system.errors import UserError
 def get_config(variant: str = '') -> ConfigDict:
     """The config of one size and scenario."""
     defaults = dict(scenario='cross', corpus=None, source=None, target=None, official=('no', 'yes'))
-    scenario, size, official = recipes.choose(variant, ('sample', 'large'), _scenario, **defaults)
+    scenario, size, official = presets.choose(variant, ('sample', 'large'), _scenario, **defaults)
     if size == 'large' and scenario.name == 'mono' and official == 'no':
         return clidsum_summariser.paper('mbart', scenario)
     if size == 'large':

@@ -37,7 +37,7 @@ from ml_collections import ConfigDict
 from xlbench import config as config_lib
 from xlbench.benchmarks import CLIDSUM, Scenario
 from xlbench.benchmarks.clidsum import SUMMARIZE
-from xlbench.config import recipes
+from xlbench.config import presets
 from xlbench.configs import clidsum_mbart
 from xlbench.system.errors import UserError
 from xlbench.system.files import Block
@@ -112,5 +112,5 @@ def leave_out_finetuning(c: ConfigDict, pretraining: Scenario) -> None:
     dev = c.evals.dev.to_dict()
     dev |= dict(tasks=pretraining.select, lengths=c.batches.lengths.to_dict())
     c.evals = dict(dev=dev)
-    c.best.update(score=recipes.LOSS, mode='min')
+    c.best.update(score=presets.LOSS, mode='min')
     c.baselines = ()

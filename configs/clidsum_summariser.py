@@ -45,7 +45,7 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
 from xlbench.benchmarks import CLIDSUM, Scenario, parse_task
-from xlbench.config import recipes
+from xlbench.config import presets
 from xlbench.system import errors
 
 
@@ -99,17 +99,17 @@ def get_config(variant: str = '') -> ConfigDict:
 def sample(model: str, scenario: Scenario, num_steps: int = 1200) -> ConfigDict:
     """The embedded corpus and a model of a few million parameters."""
     c = config_lib.defaults()
-    c.data = recipes.sample_data('sample_clidsum')
-    c.model = recipes.fresh_model(model)
+    c.data = presets.sample_data('sample_clidsum')
+    c.model = presets.fresh_model(model)
     c.objective = _objective(model)
     if model == 'mvbart':  # Of both views; a row holds one example.
         lengths = dict(inputs=384, targets=64)
-        c.batches = recipes.unpacked(16, lengths, length_buckets=2, equal_rows=True)
+        c.batches = presets.unpacked(16, lengths, length_buckets=2, equal_rows=True)
     else:
         lengths = dict(inputs=256, targets=96)
         c.batches = dict(batch_size=8, lengths=lengths, packing=True, length_buckets=1)
         lengths = dict(inputs=192, targets=64)
-    optimizer = recipes.adamw(2e-3, 0.05)
+    optimizer = presets.adamw(2e-3, 0.05)
     if model in ('t5', 'mt5'):
         optimizer = dict(
             name='adafactor', schedule='linear', learning_rate=3e-2, warmup_steps=0.05
@@ -117,8 +117,8 @@ def sample(model: str, scenario: Scenario, num_steps: int = 1200) -> ConfigDict:
     c.stages = dict(train=scenario.stage(num_steps, optimizer))
     both = dict(batch_size=64, lengths=lengths)
     dev, test = dict(num_examples=128), dict(decode=True, num_examples=0)
-    recipes.evaluate(c, scenario, 400, recipes.LOSS, dev=dev, test=test, **both)
-    c.baselines = recipes.SUMMARY_BASELINES
+    presets.evaluate(c, scenario, 400, presets.LOSS, dev=dev, test=test, **both)
+    c.baselines = presets.SUMMARY_BASELINES
     return c
 
 
@@ -126,7 +126,7 @@ def paper(model: str, scenario: Scenario) -> ConfigDict:
     """The paper's setting for models of its pipelines (appendix A.3), on one corpus."""
     task = parse_task(scenario.select[0]).task
     batch_size, learning_rate = next(row for name, row in _SETTINGS.items() if name in task)
-    optimizer = recipes.adamw(learning_rate, 0, weight_decay=0.0)
+    optimizer = presets.adamw(learning_rate, 0, weight_decay=0.0)
     return in_epochs(model, scenario, batch_size, optimizer)
 
 
@@ -136,12 +136,12 @@ def in_epochs(
     """Trains for 20 epochs, and decodes with a beam of 5, as all of the paper's own models do."""
     lengths = dict(inputs=1024, targets=128)
     c = public(model)
-    c.batches = recipes.unpacked(batch_size, lengths, length_buckets=4, equal_rows=True)
-    epoch = recipes.epoch_steps(scenario, batch_size)
+    c.batches = presets.unpacked(batch_size, lengths, length_buckets=4, equal_rows=True)
+    epoch = presets.epoch_steps(scenario, batch_size)
     c.stages = dict(train=scenario.stage(_EPOCHS * epoch, optimizer))
     test = dict(decode=True, num_examples=0, decoding=dict(DECODING))
-    recipes.evaluate(c, scenario, epoch, recipes.LOSS, test=test, batch_size=8, lengths=lengths)
-    c.baselines = recipes.SUMMARY_BASELINES
+    presets.evaluate(c, scenario, epoch, presets.LOSS, test=test, batch_size=8, lengths=lengths)
+    c.baselines = presets.SUMMARY_BASELINES
     return c
 
 
@@ -151,17 +151,17 @@ def authors(model: str, scenario: Scenario) -> ConfigDict:
     inputs, warmup, penalty = _AUTHORS[model]
     lengths = dict(inputs=inputs, targets=128)
     is_long = 'xmediasum40k' in scenario.select[0]
-    c.batches = recipes.unpacked(24 if is_long else 160, lengths, length_buckets=4, equal_rows=True)
+    c.batches = presets.unpacked(24 if is_long else 160, lengths, length_buckets=4, equal_rows=True)
     c.accumulate = 8
-    optimizer = recipes.adamw(3e-5, warmup, clip_norm=0.1, weight_decay=0.01)
+    optimizer = presets.adamw(3e-5, warmup, clip_norm=0.1, weight_decay=0.01)
     if model == 'mvbart':
         optimizer |= dict(faster=('view_weights/.*',), faster_by=1000.0)
     c.stages = dict(train=scenario.stage(5_000, optimizer))
     decoding = dict(method='beam', num_beams=4, length_penalty=penalty, no_repeat_ngram=3)
     decoding |= dict(min_length=5, max_length=100)
     test = dict(decode=True, num_examples=0, decoding=decoding)
-    recipes.evaluate(c, scenario, 100, recipes.LOSS, test=test, batch_size=8, lengths=lengths)
-    c.baselines = recipes.SUMMARY_BASELINES
+    presets.evaluate(c, scenario, 100, presets.LOSS, test=test, batch_size=8, lengths=lengths)
+    c.baselines = presets.SUMMARY_BASELINES
     return c
 
 
@@ -170,7 +170,7 @@ def public(model: str) -> ConfigDict:
     summariser = MODELS[model]
     c = config_lib.defaults()
     c.data = dict(root=summariser.root, vocabulary=summariser.checkpoint, sample=False)
-    c.model = recipes.public_model(summariser.family, summariser.size) | dict(dtype='float32')
+    c.model = presets.public_model(summariser.family, summariser.size) | dict(dtype='float32')
     c.init_from = summariser.checkpoint
     c.objective = _objective(model, 0.1 if model in _AUTHORS else 0.0)
     return c
@@ -178,4 +178,4 @@ def public(model: str) -> ConfigDict:
 
 def _objective(model: str, label_smoothing: float = 0.0) -> dict[str, object]:
     name = 'multi_view' if model == 'mvbart' else 'generation'
-    return recipes.generation(label_smoothing) | dict(name=name)
+    return presets.generation(label_smoothing) | dict(name=name)

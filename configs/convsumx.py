@@ -17,25 +17,25 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
 from xlbench.benchmarks import CONVSUMX, Scenario
-from xlbench.config import recipes
+from xlbench.config import presets
 
 
 def get_config(variant: str = '') -> ConfigDict:
     """A model of two million parameters and a vocabulary, both from the training data alone."""
     defaults = dict(scenario='cross', corpus='dialogsumx', source=None, target=None)
-    scenario, _ = recipes.choose(variant, ('tiny',), _scenario, **defaults)
+    scenario, _ = presets.choose(variant, ('tiny',), _scenario, **defaults)
     c = config_lib.defaults()
     path = 'data/convsumx/convsumx.model'
     c.data = dict(root='data', vocabulary=path, vocabulary_size=4000, sample=False)
-    c.model = recipes.fresh_model('mt5', dropout_rate=0.1)
-    c.objective = recipes.generation(label_smoothing=0.1)
+    c.model = presets.fresh_model('mt5', dropout_rate=0.1)
+    c.objective = presets.generation(label_smoothing=0.1)
     lengths = dict(inputs=512, targets=96)
     c.batches = dict(batch_size=8, lengths=lengths, packing=True, length_buckets=1)
     optimizer = dict(name='adafactor', schedule='linear', learning_rate=1e-2, warmup_steps=0.05)
     c.stages = dict(train=scenario.stage(450, optimizer))
     both = dict(batch_size=64, lengths=lengths)
-    recipes.evaluate(c, scenario, 150, recipes.LOSS, test=dict(decode=True), **both)
-    c.baselines = recipes.SUMMARY_BASELINES
+    presets.evaluate(c, scenario, 150, presets.LOSS, test=dict(decode=True), **both)
+    c.baselines = presets.SUMMARY_BASELINES
     return c
 
 

@@ -27,7 +27,7 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
 from xlbench.benchmarks import FEWSHOT, Scenario
-from xlbench.config import recipes
+from xlbench.config import presets
 from xlbench.system import errors
 
 CHECKPOINT = 'google-bert/bert-base-multilingual-cased'
@@ -45,7 +45,7 @@ EPOCHS = 10
 def get_config(variant: str = '') -> ConfigDict:
     """The config of one size and setting."""
     defaults = dict(task='udpos', scenario='zero_shot', source=None)
-    scenario, size = recipes.choose(variant, tuple(SIZES), FEWSHOT.scenario, **defaults)
+    scenario, size = presets.choose(variant, tuple(SIZES), FEWSHOT.scenario, **defaults)
     return SIZES[size](scenario)
 
 
@@ -54,10 +54,10 @@ def sample(scenario: Scenario) -> ConfigDict:
     evaluated = [n for n in scenario.evaluate if n.rpartition('_')[2] in SAMPLE_LANGUAGES]
     scenario = dataclasses.replace(scenario, evaluate=tuple(evaluated))
     c = base(scenario, batch_size=32, length=64)
-    c.data = recipes.sample_data('sample_fewshot')
-    c.model = labeller(recipes.fresh_model, scenario, dropout_rate=0.1, attention_dropout_rate=0.0)
-    c.stages = dict(source=scenario.stage(900, recipes.adamw(1e-3, 40 / 900)))
-    recipes.evaluate(c, scenario, 300, best(scenario), batch_size=64, lengths=c.batches.lengths)
+    c.data = presets.sample_data('sample_fewshot')
+    c.model = labeller(presets.fresh_model, scenario, dropout_rate=0.1, attention_dropout_rate=0.0)
+    c.stages = dict(source=scenario.stage(900, presets.adamw(1e-3, 40 / 900)))
+    presets.evaluate(c, scenario, 300, best(scenario), batch_size=64, lengths=c.batches.lengths)
     c.log_every = 50
     return c
 
@@ -73,10 +73,10 @@ def small(scenario: Scenario) -> ConfigDict:
     c = base(scenario, batch_size=32, length=128)
     c.data = dict(root='data', vocabulary='data/fewshot/ud.model', sample=False)
     rates = dict(dropout_rate=0.3, attention_dropout_rate=0.1, classifier_dropout_rate=0.2)
-    c.model = labeller(recipes.fresh_model, scenario, **rates)
+    c.model = labeller(presets.fresh_model, scenario, **rates)
     c.objective.label_smoothing = 0.1
     c.batches.update(length_buckets=6, row_multiple=8)
-    c.stages = dict(source=scenario.stage(3000, recipes.adamw(2e-3, 40 / 3000)))
+    c.stages = dict(source=scenario.stage(3000, presets.adamw(2e-3, 40 / 3000)))
     # In English alone; what shots are compared with is evaluated beside them. The last step is the
     # best one: there is no English dev file.
     scenario = dataclasses.replace(scenario, evaluate=scenario.train)
@@ -95,10 +95,10 @@ def brought(scenario: Scenario) -> ConfigDict:
     c = base(scenario, batch_size=16, length=128)
     c.data = dict(root='data', vocabulary='', sample=False)
     # Most of the time goes into products; processors that know bfloat16 need half as long for them.
-    c.model = labeller(recipes.brought_model, scenario, matmul_dtype='bfloat16')
+    c.model = labeller(presets.brought_model, scenario, matmul_dtype='bfloat16')
     # Of each further shape a program is compiled, which takes as long as some twenty steps.
     c.batches.update(length_buckets=3, equal_rows=True)
-    c.stages = dict(source=scenario.stage(300, recipes.adamw(1e-4, 0.1, weight_decay=0.01)))
+    c.stages = dict(source=scenario.stage(300, presets.adamw(1e-4, 0.1, weight_decay=0.01)))
     # As in `small`, but of 500 English examples; the last step is the best one.
     scenario = dataclasses.replace(scenario, evaluate=scenario.train)
     part = dict(num_examples=500, lengths=c.batches.lengths)
@@ -119,13 +119,13 @@ def paper(scenario: Scenario) -> ConfigDict:
     c.seed = 42
     c.data = dict(root='data', vocabulary=CHECKPOINT, sample=False)
     public = dict(size='mbert', attention_dropout_rate=0.1)
-    c.model = labeller(recipes.public_model, scenario, **public)
+    c.model = labeller(presets.public_model, scenario, **public)
     c.init_from = CHECKPOINT
     rate = LEARNING_RATES[scenario.task]
     optimizer = dict(name='adam', learning_rate=rate, schedule='constant', warmup_steps=0.0)
     num_steps = EPOCHS * EXAMPLES[scenario.task] // batch_size
     c.stages = dict(source=scenario.stage(num_steps, optimizer))
-    recipes.evaluate(c, scenario, 200, best(scenario), batch_size=512, lengths=c.batches.lengths)
+    presets.evaluate(c, scenario, 200, best(scenario), batch_size=512, lengths=c.batches.lengths)
     c.log_every = 50
     return c
 
@@ -140,7 +140,7 @@ def base(scenario: Scenario, batch_size: int, length: int) -> ConfigDict:
     c.objective = dict(name=name, label_smoothing=0.0)
     # Labels are no tokens of the model: their number matters to nothing but the report of lengths.
     lengths = dict(inputs=length, targets=length)
-    c.batches = recipes.unpacked(batch_size, lengths, one_task=False)
+    c.batches = presets.unpacked(batch_size, lengths, one_task=False)
     return c
 
 

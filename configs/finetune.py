@@ -41,7 +41,7 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
 from xlbench.benchmarks import Scenario
-from xlbench.config import epochs, recipes, trained_families, trainers
+from xlbench.config import epochs, presets, trained_families, trainers
 from xlbench.system import errors
 
 # Size -> family, its size, checkpoint. For an encoder the objective says what is built around it.
@@ -72,7 +72,7 @@ LENGTHS = {**dict.fromkeys(WRITERS, (512, 128)), 'retrieval': (128, 128)}
 TINY_LENGTHS = {**dict.fromkeys(WRITERS, (256, 64)), 'retrieval': (64, 64)}
 # What chooses the best checkpoint. Suggestions, which the headline of retrieval scores, are made
 # for the test set alone.
-BEST = {**dict.fromkeys(WRITERS, recipes.LOSS), 'retrieval': 'dev/mean/mrr'}
+BEST = {**dict.fromkeys(WRITERS, presets.LOSS), 'retrieval': 'dev/mean/mrr'}
 
 
 def get_config(variant: str = '') -> ConfigDict:
@@ -111,14 +111,14 @@ def get_config(variant: str = '') -> ConfigDict:
         c.data.vocabulary_size = 8000  # At most, of the one that is trained on the data.
     c.model = model(size, objective)
     c.objective = {
-        'generation': recipes.generation(),
-        'language_model': recipes.language_model(),
-        'retrieval': recipes.retrieval_by_cosine(),
+        'generation': presets.generation(),
+        'language_model': presets.language_model(),
+        'retrieval': presets.retrieval_by_cosine(),
         # The best of four over six languages, see docs/your_own.md.
         'tagging': dict(name='tagging', label_smoothing=0.0, word_piece='first_letter'),
     }.get(objective, dict(name=objective, label_smoothing=0.0))
     buckets = 1 if objective == 'retrieval' else 2 if tiny else 4
-    c.batches = recipes.unpacked(batch_size, lengths, length_buckets=buckets, equal_rows=True)
+    c.batches = presets.unpacked(batch_size, lengths, length_buckets=buckets, equal_rows=True)
     if objective == 'retrieval':  # Its batches are of all lengths, as every reply is a negative.
         c.batches.widths = 3
     c.stages = dict(train=scenario.stage(steps, optimizer(size)))
@@ -136,21 +136,21 @@ def model(size: str, objective: str) -> dict[str, object]:
     tiny = size == 'tiny'
     if objective in WRITERS:
         if size == 'pretrained':
-            return recipes.brought_model('mt5')  # With the folder's own dropout.
+            return presets.brought_model('mt5')  # With the folder's own dropout.
         if tiny:
-            return recipes.fresh_model(WRITERS[objective], dropout_rate=0.1)
-        return recipes.public_model(*MODELS[size][:2])
+            return presets.fresh_model(WRITERS[objective], dropout_rate=0.1)
+        return presets.public_model(*MODELS[size][:2])
     fields = dict(num_labels=0, classifier_dropout_rate=0.1)  # The labels are those of the data.
     if objective == 'retrieval':
-        fields = recipes.dual_encoder()
+        fields = presets.dual_encoder()
     if size == 'encoder':
-        return recipes.brought_model(**fields | dict(family=trained_families()[objective][0]))
+        return presets.brought_model(**fields | dict(family=trained_families()[objective][0]))
     fields |= dict(
         family=trained_families()[objective][0],
         size='sample' if tiny else MODELS[size][1],
         dtype='float32' if tiny else 'bfloat16',
     )
-    return recipes.fresh_model(**fields, dropout_rate=0.1, attention_dropout_rate=0.1)
+    return presets.fresh_model(**fields, dropout_rate=0.1, attention_dropout_rate=0.1)
 
 
 def evaluate(
@@ -166,7 +166,7 @@ def evaluate(
     both = dict(batch_size=64, lengths=c.batches.lengths)
     if isinstance(every, str):
         dev = dev | dict(max_share=0.2)
-    recipes.evaluate(c, scenario, every, best, dev=dev, test=test, **both)
+    presets.evaluate(c, scenario, every, best, dev=dev, test=test, **both)
     for name, split in (('dev', 'validation'), ('test', 'test')):
         if chosen[split] == '':
             del c.evals[name]
@@ -180,14 +180,14 @@ def evaluate(
 def optimizer(size: str) -> dict[str, object]:
     """Returns the usual optimizer of fine-tuning, from the papers of most models."""
     if size == 'tiny':
-        return recipes.adamw(1e-3, 0.1)
+        return presets.adamw(1e-3, 0.1)
     if size.startswith(('mt5', 't5')):  # arXiv:2010.11934, section 4.1.
         return dict(name='adafactor', learning_rate=1e-3, schedule='constant', warmup_steps=0.0)
     if size == 'encoder':  # Small ones take more than the papers' base models.
-        return recipes.adamw(5e-5, 0.1, weight_decay=0.01)
+        return presets.adamw(5e-5, 0.1, weight_decay=0.01)
     # arXiv:2001.08210, section 4.1, and of encoders arXiv:1810.04805, appendix A.3.
     writes = MODELS[size][0] != 'encoder'
-    return recipes.adamw(3e-5 if writes else 2e-5, 0.1, weight_decay=0.0 if writes else 0.01)
+    return presets.adamw(3e-5 if writes else 2e-5, 0.1, weight_decay=0.0 if writes else 0.01)
 
 
 def _objective(size: str, objective: str) -> str:

@@ -15,12 +15,12 @@ Keys after the colon: size (encoder), scenario (mono, zero_shot, multi), task (t
 from ml_collections import ConfigDict
 
 from xlbench.benchmarks import MASAKHANEWS
-from xlbench.config import recipes
+from xlbench.config import presets
 from xlbench.configs import xquad_bert2bert
 
 
 def get_config(variant: str = '') -> ConfigDict:
     """The config of one scenario."""
     defaults = dict(scenario='multi', task='tg', source=None, rate='proportional')
-    scenario, _ = recipes.choose(variant, ('encoder',), MASAKHANEWS.scenario, **defaults)
+    scenario, _ = presets.choose(variant, ('encoder',), MASAKHANEWS.scenario, **defaults)
     return xquad_bert2bert.brought(scenario, dict(inputs=128, targets=32), num_steps=300)

@@ -38,7 +38,7 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
 from xlbench.benchmarks import MRS, Added, Scenario
-from xlbench.config import recipes
+from xlbench.config import presets
 from xlbench.system import errors
 
 
@@ -80,7 +80,7 @@ MODELS = {
 def get_config(variant: str = '') -> ConfigDict:
     """The config of one size and setting."""
     sizes = ('sample', 'sample_unicoder', *MODELS)
-    scenario, size, dev = recipes.choose(
+    scenario, size, dev = presets.choose(
         variant, sizes, scenario_of, scenario='multi', source=None, task='generation',
         dev=('organic', 'translated'),
     )  # fmt: skip
@@ -131,9 +131,9 @@ def adapt_languages(c: ConfigDict) -> None:
 def sample(scenario: Scenario) -> ConfigDict:
     """The embedded corpora and a model of a few million parameters."""
     c = config_lib.defaults()
-    c.data = recipes.sample_data('sample_mrs')
-    c.model = recipes.fresh_model('mt5')
-    c.objective = recipes.generation()
+    c.data = presets.sample_data('sample_mrs')
+    c.model = presets.fresh_model('mt5')
+    c.objective = presets.generation()
     c.batches = dict(
         batch_size=16, lengths=dict(inputs=96, targets=64), packing=True, length_buckets=1
     )
@@ -142,12 +142,12 @@ def sample(scenario: Scenario) -> ConfigDict:
     lengths = dict(inputs=48, targets=32)
     beam = dict(method='beam', num_beams=3, num_return=3)
     test = dict(decode=True, decoding=beam, num_examples=0)
-    recipes.evaluate(c, scenario, 200, recipes.LOSS, test=test, batch_size=64, lengths=lengths)
+    presets.evaluate(c, scenario, 200, presets.LOSS, test=test, batch_size=64, lengths=lengths)
     if scenario.name == 'mt' and scenario.select_split == 'validation':
         # The dev pairs are English there, and say nothing of fresh parameters that never saw any.
         c.best.score = ''  # The last step.
     c.log_every = 50
-    c.baselines = recipes.REPLY_BASELINES
+    c.baselines = presets.REPLY_BASELINES
     return c
 
 
@@ -156,9 +156,9 @@ def in_unicoder_shape(c: ConfigDict) -> ConfigDict:
 
     Its positions are learned, too, so that it needs more steps for as good replies.
     """
-    c.model = recipes.fresh_model('bart', scaled_embeddings=True)
+    c.model = presets.fresh_model('bart', scaled_embeddings=True)
     for stage in c.stages.values():
-        stage.optimizer = recipes.adamw(2e-3, 0.125)
+        stage.optimizer = presets.adamw(2e-3, 0.125)
     return c
 
 
@@ -168,15 +168,15 @@ def paper(scenario: Scenario, model: Generator) -> ConfigDict:
     num_steps = steps(scenario, batch_size)
     c = config_lib.defaults()
     c.data = dict(root='data', vocabulary=model.vocabulary, sample=False)
-    c.model = recipes.public_model(model.family, model.size, **model.fields)
+    c.model = presets.public_model(model.family, model.size, **model.fields)
     c.init_from = model.checkpoint
-    c.objective = recipes.generation(label_smoothing=0.2)
+    c.objective = presets.generation(label_smoothing=0.2)
     c.trainable = (model.trainable,)
     c.mesh.update(data=1, fsdp=-1)
     # Without packing, so that a batch is 1024 examples as in the paper. Sources are cut at 508
     # pieces there, before two end symbols; replies at the length that it decodes to.
     lengths = dict(inputs=510, targets=200)
-    c.batches = recipes.unpacked(batch_size, lengths, length_buckets=4, equal_rows=True)
+    c.batches = presets.unpacked(batch_size, lengths, length_buckets=4, equal_rows=True)
     c.accumulate = 4
     optimizer = dict(
         name='adamw',
@@ -192,7 +192,7 @@ def paper(scenario: Scenario, model: Generator) -> ConfigDict:
     every, both = max(1000, num_steps // 50), dict(batch_size=128, lengths=lengths)
     beam = dict(method='beam', num_beams=5, num_return=3, max_length=200, length_penalty=1.0)
     dev, test = dict(num_examples=10_240), dict(decode=True, decoding=beam, num_examples=0)
-    recipes.evaluate(c, scenario, every, recipes.LOSS, dev=dev, test=test, **both)
+    presets.evaluate(c, scenario, every, presets.LOSS, dev=dev, test=test, **both)
     c.best.score = ''  # The last checkpoint is scored, as there.
     c.baselines = ()  # They hold all training pairs of a language in memory, 39 million of English.
     return c

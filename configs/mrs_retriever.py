@@ -43,7 +43,7 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
 from xlbench.benchmarks import MRS, Scenario
-from xlbench.config import recipes
+from xlbench.config import presets
 
 # Size -> size of the encoders, checkpoint.
 MODELS = {
@@ -60,7 +60,7 @@ def get_config(variant: str = '') -> ConfigDict:
     scenario_of = functools.partial(MRS.scenario, task='retrieval')
     sizes = ('sample', 'encoder', *MODELS)
     own = dict(dev=('organic', 'translated'), validation=('paper', 'code', 'sweep'))
-    scenario, size, dev, validation = recipes.choose(
+    scenario, size, dev, validation = presets.choose(
         variant, sizes, scenario_of, scenario='multi', source=None, **own
     )
     if scenario.name == 'multi':
@@ -79,19 +79,19 @@ def get_config(variant: str = '') -> ConfigDict:
 def sample(scenario: Scenario) -> ConfigDict:
     """The embedded corpora and one small encoder for both sides."""
     c = config_lib.defaults()
-    c.data = recipes.sample_data('sample_mrs')
-    c.model = recipes.fresh_model(**recipes.dual_encoder(attention_dropout_rate=0.0))
-    c.objective = recipes.retrieval_by_cosine()
+    c.data = presets.sample_data('sample_mrs')
+    c.model = presets.fresh_model(**presets.dual_encoder(attention_dropout_rate=0.0))
+    c.objective = presets.retrieval_by_cosine()
     lengths = dict(inputs=48, targets=32)
-    c.batches = recipes.unpacked(64, lengths, one_task=False)
-    c.stages = dict(stage1=scenario.stage(900, recipes.adamw(2e-3, 40 / 900)))
+    c.batches = presets.unpacked(64, lengths, one_task=False)
+    c.stages = dict(stage1=scenario.stage(900, presets.adamw(2e-3, 40 / 900)))
     evaluated = dict(batch_size=64, lengths=lengths, responses='responses', candidates=500)
-    recipes.evaluate(c, scenario, 300, 'dev/mean/mrs_rouge', **evaluated)
+    presets.evaluate(c, scenario, 300, 'dev/mean/mrs_rouge', **evaluated)
     if scenario.name == 'mt' and scenario.select_split == 'validation':
         # The dev pairs are English there, and say nothing of fresh parameters that never saw any.
         c.best.score = ''  # The last step.
     c.log_every = 50
-    c.baselines = recipes.REPLY_BASELINES
+    c.baselines = presets.REPLY_BASELINES
     return c
 
 
@@ -99,10 +99,10 @@ def brought(scenario: Scenario) -> ConfigDict:
     """An encoder of the user's own, trained as the sample is, but for the learning rate."""
     c = sample(scenario)
     c.data = dict(root='data', vocabulary='', sample=False)
-    c.model = recipes.brought_model(**recipes.dual_encoder())
+    c.model = presets.brought_model(**presets.dual_encoder())
     lengths = dict(inputs=70, targets=30)  # The paper's.
     c.batches.update(lengths=lengths, widths=3)
-    c.stages.stage1 = scenario.stage(2000, recipes.adamw(5e-5, 0.1, weight_decay=0.01))
+    c.stages.stage1 = scenario.stage(2000, presets.adamw(5e-5, 0.1, weight_decay=0.01))
     for block in c.evals.values():
         block.lengths = lengths
     c.baselines = ()  # See below.
@@ -129,9 +129,9 @@ def paper(
     c.data = dict(root='data', vocabulary=checkpoint, sample=False)
     plain = dict(shared=False, pooling='pooler', normalize=False, has_pooler=True)
     plain['attention_dropout_rate'] = 0.1
-    c.model = recipes.public_model(size=encoder, **recipes.dual_encoder(**plain))
+    c.model = presets.public_model(size=encoder, **presets.dual_encoder(**plain))
     c.init_from = checkpoint
-    c.objective = recipes.retrieval_by_cosine() | dict(
+    c.objective = presets.retrieval_by_cosine() | dict(
         scale=1.0, mask_duplicates=False, chunk_rows=chunk_rows
     )
     # Layers 2 and above of both encoders. The paper freezes the embeddings and the two lowest
@@ -139,8 +139,8 @@ def paper(
     c.trainable = (r'(left|right)/layers_([2-9]|\d\d)/.*',)
     lengths = dict(inputs=70, targets=30)
     # Every batch is of one language, each language equally often.
-    c.batches = recipes.unpacked(batch_size, lengths, one_task=True, widths=3)
-    optimizer = recipes.adamw(
+    c.batches = presets.unpacked(batch_size, lengths, one_task=True, widths=3)
+    optimizer = presets.adamw(
         1e-6,
         num_steps // 100,
         schedule='exponential',
@@ -163,7 +163,7 @@ def paper(
         # True drops what is longer than `lengths`, as the paper's code does without a word.
         official_filter=False,
     )
-    recipes.evaluate(c, scenario, every, 'dev/mean/mrs_rouge', dev=dev, test=test, **both)
+    presets.evaluate(c, scenario, every, 'dev/mean/mrs_rouge', dev=dev, test=test, **both)
     c.baselines = ()  # They hold all training pairs of a language in memory, 39 million of English.
     return c
 

@@ -34,7 +34,7 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
 from xlbench.benchmarks import MTG, MTG2, Scenario
-from xlbench.config import recipes
+from xlbench.config import presets
 from xlbench.system import errors
 
 SIZES = ('sample', 'small', 'base', 'large', 'xl', 'xxl')
@@ -75,9 +75,9 @@ def choose(variant: str, sizes: tuple[str, ...]) -> tuple[Scenario, str]:
 def sample(scenario: Scenario) -> ConfigDict:
     """The embedded corpora and a model of a few million parameters."""
     c = config_lib.defaults()
-    c.data = recipes.sample_data('sample')
-    c.model = recipes.fresh_model('mt5')
-    c.objective = recipes.generation()
+    c.data = presets.sample_data('sample')
+    c.model = presets.fresh_model('mt5')
+    c.objective = presets.generation()
     c.batches = dict(
         batch_size=8, lengths=dict(inputs=192, targets=48), packing=True, length_buckets=1
     )
@@ -93,8 +93,8 @@ def sample(scenario: Scenario) -> ConfigDict:
     lengths = dict(inputs=128, targets=32)
     dev = dict(num_examples=48, batch_size=48)
     test = dict(decode=True, num_examples=0, batch_size=64)
-    recipes.evaluate(c, scenario, 300, recipes.LOSS, dev=dev, test=test, lengths=lengths)
-    c.baselines = recipes.TEXT_BASELINES
+    presets.evaluate(c, scenario, 300, presets.LOSS, dev=dev, test=test, lengths=lengths)
+    c.baselines = presets.TEXT_BASELINES
     return c
 
 
@@ -111,13 +111,13 @@ def paper(scenario: Scenario, size: str, batch_size: int = 32) -> ConfigDict:
     )
     c = config_lib.defaults()
     c.data = dict(root='data', vocabulary='mt5', sample=False)
-    c.model = recipes.public_model('mt5', size, vocab_size=250112)
+    c.model = presets.public_model('mt5', size, vocab_size=250112)
     c.init_from = f'google/mt5-{size}'
-    c.objective = recipes.generation(z_loss=1e-4)
+    c.objective = presets.generation(z_loss=1e-4)
     c.mesh.update(data=1, fsdp=-1)
     lengths = dict(inputs=512, targets=64)
     # Without packing, so that a batch has the paper's number of examples.
-    c.batches = recipes.unpacked(batch_size, lengths, length_buckets=4, equal_rows=True)
+    c.batches = presets.unpacked(batch_size, lengths, length_buckets=4, equal_rows=True)
     optimizer = dict(name='adafactor', learning_rate=1e-3, schedule='constant', warmup_steps=0.0)
     rough_steps, steps = 20 * rough // batch_size, 10 * annotated // batch_size
     c.stages = dict(
@@ -125,8 +125,8 @@ def paper(scenario: Scenario, size: str, batch_size: int = 32) -> ConfigDict:
         stage2=scenario.stage(steps, optimizer, start_from='best'),
     )
     test = dict(decode=True, num_examples=0)
-    recipes.evaluate(c, scenario, 2000, recipes.LOSS, test=test, batch_size=64, lengths=lengths)
-    c.baselines = recipes.TEXT_BASELINES
+    presets.evaluate(c, scenario, 2000, presets.LOSS, test=test, batch_size=64, lengths=lengths)
+    c.baselines = presets.TEXT_BASELINES
     return c
 
 
@@ -158,13 +158,13 @@ def with_model(
     The sample starts from nothing and needs a larger learning rate.
     """
     is_sample = not c.init_from
-    c.objective = recipes.generation()
+    c.objective = presets.generation()
     if is_sample:
-        c.model = recipes.fresh_model(family, remat='none')
+        c.model = presets.fresh_model(family, remat='none')
     else:
-        c.model = recipes.public_model(family, size)
+        c.model = presets.public_model(family, size)
         c.data.vocabulary = c.init_from = checkpoint
     for stage in c.stages.values():
         warmup = 100 / stage.num_steps if is_sample else min(0.1, 2500 / stage.num_steps)
         rate = 2e-3 if is_sample else learning_rate
-        stage.optimizer = recipes.adamw(rate, warmup, **options)
+        stage.optimizer = presets.adamw(rate, warmup, **options)

@@ -23,14 +23,14 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
 from xlbench.benchmarks import TRANSLATION, Scenario
-from xlbench.config import recipes
+from xlbench.config import presets
 
 
 def get_config(variant: str = '') -> ConfigDict:
     """The config of one size, corpus and direction."""
     defaults = dict(scenario='cross', corpus='wmt20', source=None, target=None)
     sizes = {'sample': sample, 'small': small, 'base': base}
-    scenario, size = recipes.choose(variant, tuple(sizes), _scenario, **defaults)
+    scenario, size = presets.choose(variant, tuple(sizes), _scenario, **defaults)
     return sizes[size](scenario)
 
 
@@ -45,9 +45,9 @@ def translator(scenario: Scenario, size: str, pieces: int, **fields: float) -> C
     path = f'data/translation/{scenario.task}.{"-".join(sorted(langs))}.model'
     c.data = dict(root='data', vocabulary=path, sample=False)
     c.data.update(vocabulary_size=pieces, vocabulary_type='bpe')
-    c.model = recipes.fresh_model('marian', size=size, **fields)
-    c.objective = recipes.generation(label_smoothing=0.1)
-    c.baselines = recipes.TRANSLATION_BASELINES
+    c.model = presets.fresh_model('marian', size=size, **fields)
+    c.objective = presets.generation(label_smoothing=0.1)
+    c.baselines = presets.TRANSLATION_BASELINES
     return c
 
 
@@ -62,13 +62,13 @@ def adam(learning_rate: float, warmup_steps: int) -> dict[str, float | str]:
 def sample(scenario: Scenario) -> ConfigDict:
     """The embedded corpus and a model of a few million parameters."""
     c = translator(scenario, 'sample', 0)
-    c.data = recipes.sample_data('sample_translation')
+    c.data = presets.sample_data('sample_translation')
     lengths = dict(inputs=128, targets=128)
     c.batches = dict(batch_size=8, lengths=lengths, packing=True, length_buckets=1)
-    c.stages = dict(train=scenario.stage(1000, recipes.adamw(2e-3, 0.1)))
+    c.stages = dict(train=scenario.stage(1000, presets.adamw(2e-3, 0.1)))
     both = dict(batch_size=64, lengths=dict(inputs=64, targets=64))
     dev, test = dict(num_examples=128), dict(decode=True, num_examples=0)
-    recipes.evaluate(c, scenario, 250, recipes.LOSS, dev=dev, test=test, **both)
+    presets.evaluate(c, scenario, 250, presets.LOSS, dev=dev, test=test, **both)
     return c
 
 
@@ -81,10 +81,10 @@ def small(scenario: Scenario) -> ConfigDict:
     c = translator(scenario, 'transformer_base', pieces, dropout_rate=0.1, **layers, **sizes)
     lengths = dict(inputs=128, targets=128)
     c.batches = dict(batch_size=8, lengths=lengths, packing=True, length_buckets=1)
-    c.stages = dict(train=scenario.stage(4500, recipes.adamw(3e-3, 0.1, b2=0.98)))
+    c.stages = dict(train=scenario.stage(4500, presets.adamw(3e-3, 0.1, b2=0.98)))
     test = dict(decode=True, num_examples=0, decoding=dict(method='beam', num_beams=5))
     both = dict(batch_size=64, lengths=lengths)
-    recipes.evaluate(c, scenario, 250, recipes.LOSS, test=test, **both)
+    presets.evaluate(c, scenario, 250, presets.LOSS, test=test, **both)
     return c
 
 
@@ -99,5 +99,5 @@ def base(scenario: Scenario) -> ConfigDict:
     c.stages = dict(train=scenario.stage(100_000, adam(512**-0.5 * 4000**-0.5, 4000)))
     beam = dict(method='beam', num_beams=4, length_penalty=0.6)
     test = dict(decode=True, num_examples=0, decoding=beam)
-    recipes.evaluate(c, scenario, 5000, recipes.LOSS, test=test, batch_size=64, lengths=lengths)
+    presets.evaluate(c, scenario, 5000, presets.LOSS, test=test, batch_size=64, lengths=lengths)
     return c

@@ -29,14 +29,14 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
 from xlbench.benchmarks import XDAILYDIALOG, Scenario
-from xlbench.config import recipes
+from xlbench.config import presets
 
 
 def get_config(variant: str = '') -> ConfigDict:
     """The config of one size and setting."""
     scenario_of = functools.partial(XDAILYDIALOG.scenario, task='retrieval')
     defaults = dict(scenario='multi', source=None)
-    scenario, size = recipes.choose(variant, ('sample', 'encoder'), scenario_of, **defaults)
+    scenario, size = presets.choose(variant, ('sample', 'encoder'), scenario_of, **defaults)
     return sample(scenario) if size == 'sample' else brought(scenario)
 
 
@@ -45,17 +45,17 @@ def sample(scenario: Scenario) -> ConfigDict:
     c = config_lib.defaults()
     c.data = dict(root='data', vocabulary='data/xdailydialog/xdailydialog.model', sample=False)
     words = dict(emb_dim=512, num_layers=0, dropout_rate=0.1, attention_dropout_rate=0.1)
-    c.model = recipes.fresh_model(**recipes.dual_encoder(**words))
-    c.objective = recipes.retrieval_by_cosine()
+    c.model = presets.fresh_model(**presets.dual_encoder(**words))
+    c.objective = presets.retrieval_by_cosine()
     lengths = dict(inputs=32, targets=32)  # One utterance of ten is longer, and is cut.
-    c.batches = recipes.unpacked(256, lengths, one_task=True)
-    c.stages = dict(stage1=scenario.stage(500, recipes.adamw(2e-3, 0.1)))
+    c.batches = presets.unpacked(256, lengths, one_task=True)
+    c.stages = dict(stage1=scenario.stage(500, presets.adamw(2e-3, 0.1)))
     both = dict(batch_size=128, lengths=lengths, candidates=500)
     dev = dict(num_examples=1000, responses='')  # Ranking alone, which is quick.
     test = dict(num_examples=0, responses='train', top_k=300, consensus=6.7)
-    recipes.evaluate(c, scenario, 100, 'dev/mean/mrr', dev=dev, test=test, **both)
+    presets.evaluate(c, scenario, 100, 'dev/mean/mrr', dev=dev, test=test, **both)
     c.log_every = 20
-    c.baselines = recipes.REPLY_BASELINES
+    c.baselines = presets.REPLY_BASELINES
     return c
 
 
@@ -63,15 +63,15 @@ def brought(scenario: Scenario) -> ConfigDict:
     """An encoder of the user's own: few steps, from what it knows already."""
     c = sample(scenario)
     c.data.vocabulary = ''
-    c.model = recipes.brought_model(**recipes.dual_encoder())
+    c.model = presets.brought_model(**presets.dual_encoder())
     lengths = dict(inputs=48, targets=48)  # Pieces of a public vocabulary are shorter.
     shapes = dict(length_buckets=2, row_multiple=8)
-    c.batches = recipes.unpacked(32, lengths, one_task=True, **shapes)
-    c.stages = dict(stage1=scenario.stage(50, recipes.adamw(1e-4, 0.1, weight_decay=0.01)))
+    c.batches = presets.unpacked(32, lengths, one_task=True, **shapes)
+    c.stages = dict(stage1=scenario.stage(50, presets.adamw(1e-4, 0.1, weight_decay=0.01)))
     both = dict(batch_size=64, lengths=lengths, candidates=500)
     # Encoding texts is what takes the time: of the dialogues' pairs a part is scored.
     dev = dict(num_examples=250, responses='')
     test = dict(num_examples=500, responses='train', top_k=300, consensus=6.7)
-    recipes.evaluate(c, scenario, 50, 'dev/mean/mrr', dev=dev, test=test, **both)
+    presets.evaluate(c, scenario, 50, 'dev/mean/mrr', dev=dev, test=test, **both)
     c.log_every = 10
     return c

@@ -17,7 +17,7 @@ import functools
 from ml_collections import ConfigDict
 
 from xlbench.benchmarks import XPERSONA
-from xlbench.config import recipes
+from xlbench.config import presets
 from xlbench.configs import xdailydialog
 
 
@@ -25,5 +25,5 @@ def get_config(variant: str = '') -> ConfigDict:
     """The config of one setting."""
     scenario_of = functools.partial(XPERSONA.scenario, task='retrieval')
     defaults = dict(scenario='multi', source=None)
-    scenario, _ = recipes.choose(variant, ('encoder',), scenario_of, **defaults)
+    scenario, _ = presets.choose(variant, ('encoder',), scenario_of, **defaults)
     return xdailydialog.brought(scenario)

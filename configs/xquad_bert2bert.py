@@ -16,13 +16,13 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
 from xlbench.benchmarks import XQUAD, Scenario
-from xlbench.config import recipes
+from xlbench.config import presets
 
 
 def get_config(variant: str = '') -> ConfigDict:
     """The config of one scenario."""
     defaults = dict(scenario='multi', source=None, target=None, rate='proportional')
-    scenario, _ = recipes.choose(variant, ('encoder',), XQUAD.scenario, **defaults)
+    scenario, _ = presets.choose(variant, ('encoder',), XQUAD.scenario, **defaults)
     # Short, for the sake of time: seven passages of eight are longer, and lose their end.
     return brought(scenario, dict(inputs=128, targets=32), num_steps=300)
 
@@ -31,15 +31,15 @@ def brought(scenario: Scenario, lengths: dict[str, int], num_steps: int) -> Conf
     """An encoder of the user's own in both halves, trained for minutes on two cores."""
     c = config_lib.defaults()
     c.data = dict(root='data', vocabulary='', sample=False)
-    c.model = recipes.brought_model('encoder_decoder')
-    c.objective = recipes.generation()
-    c.batches = recipes.unpacked(8, lengths)
+    c.model = presets.brought_model('encoder_decoder')
+    c.objective = presets.generation()
+    c.batches = presets.unpacked(8, lengths)
     # Attention over the source is new: a larger rate than an encoder alone would take.
-    c.stages = dict(stage1=scenario.stage(num_steps, recipes.adamw(3e-4, 0.1, weight_decay=0.01)))
+    c.stages = dict(stage1=scenario.stage(num_steps, presets.adamw(3e-4, 0.1, weight_decay=0.01)))
     dev = dict(num_examples=48)
     test = dict(decode=True, num_examples=0, decoding=dict(method='beam', num_beams=5))
     both = dict(batch_size=16, lengths=lengths)
-    recipes.evaluate(c, scenario, num_steps // 2, recipes.LOSS, dev=dev, test=test, **both)
+    presets.evaluate(c, scenario, num_steps // 2, presets.LOSS, dev=dev, test=test, **both)
     c.log_every = 20
-    c.baselines = recipes.TEXT_BASELINES
+    c.baselines = presets.TEXT_BASELINES
     return c

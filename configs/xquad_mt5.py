@@ -17,32 +17,32 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
 from xlbench.benchmarks import XQUAD
-from xlbench.config import recipes
+from xlbench.config import presets
 
 
 def get_config(variant: str = '') -> ConfigDict:
     """The config of one size and scenario."""
     defaults = dict(scenario='multi', source=None, target=None, rate='proportional')
     sizes = ('sample', 'small', 'base')
-    scenario, size = recipes.choose(variant, sizes, XQUAD.scenario, **defaults)
+    scenario, size = presets.choose(variant, sizes, XQUAD.scenario, **defaults)
     c = config_lib.defaults()
     if size == 'sample':
         c.data = dict(root='data', vocabulary='data/xquad/xquad.model', sample=False)
-        c.model = recipes.fresh_model('mt5', dropout_rate=0.1, remat='none')
+        c.model = presets.fresh_model('mt5', dropout_rate=0.1, remat='none')
         num_steps, warmup_steps = 400, 0.1
     else:
         c.data = dict(root='data', vocabulary='mt5', sample=False)
-        c.model = recipes.public_model('mt5', size, vocab_size=250112)
+        c.model = presets.public_model('mt5', size, vocab_size=250112)
         c.init_from = f'google/mt5-{size}'
         num_steps, warmup_steps = 5_000, 40 / 5_000
-    c.objective = recipes.generation()
+    c.objective = presets.generation()
     lengths = dict(inputs=512, targets=64)
     c.batches = dict(
         batch_size=8, lengths=lengths, packing=True, length_buckets=2, row_multiple=8
     )
-    c.stages = dict(stage1=scenario.stage(num_steps, recipes.adamw(1e-3, warmup_steps)))
+    c.stages = dict(stage1=scenario.stage(num_steps, presets.adamw(1e-3, warmup_steps)))
     both = dict(batch_size=16, lengths=lengths)
-    recipes.evaluate(c, scenario, 100, recipes.LOSS, test=dict(num_examples=0), **both)
+    presets.evaluate(c, scenario, 100, presets.LOSS, test=dict(num_examples=0), **both)
     c.log_every = 20
-    c.baselines = recipes.TEXT_BASELINES
+    c.baselines = presets.TEXT_BASELINES
     return c

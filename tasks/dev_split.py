@@ -29,13 +29,13 @@ from xlbench import pipeline
 from xlbench.benchmarks import FEWSHOT
 from xlbench.data import labelled, readers
 from xlbench.data.readers import Record
-from xlbench.system import command_line, errors, files as files_lib, flags as shared
-from xlbench.system.command_line import CommandLine, flag
+from xlbench.system import command_line, errors, files as files_lib
+from xlbench.system.command_line import ROOT, CommandLine, chosen_root, flag
 from xlbench.tasks import fewshot
 
 TASKS = ('xnli', 'pawsx')
 FLAGS = (
-    shared.ROOT,
+    ROOT,
     flag('--task', f'with commas between: {", ".join(TASKS)}', required=True),
     flag('--output', 'the new data root, a folder of its own', required=True),
 )
@@ -149,7 +149,7 @@ def _copy_shots(task: str, lang: str, output: str | pathlib.Path) -> None:
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
     args = CommandLine('data dev_split', __doc__, FLAGS).parse(argv[1:])
-    args.root = shared.chosen_root(args.root)
+    args.root = chosen_root(args.root)
     if os.path.realpath(args.output) == os.path.realpath(args.root):
         raise errors.UserError(
             f'--output={args.output} is the data root; give another folder, so that nobody takes '

@@ -28,8 +28,8 @@ from typing import Any, NamedTuple
 from xlbench.benchmarks import FEWSHOT
 from xlbench.data import conllu
 from xlbench.data.readers import BadRecord, LeftOut, Record
-from xlbench.system import command_line, errors, files as files_lib, flags as shared
-from xlbench.system.command_line import CommandLine, flag
+from xlbench.system import command_line, errors, files as files_lib
+from xlbench.system.command_line import ROOT, CommandLine, chosen_root, flag
 
 INFO = 'dataset_info.json'
 _VERSION = '1.0.0'  # Of both data sets.
@@ -149,7 +149,7 @@ def download(tasks: Sequence[str], langs: Sequence[str], data_dir: str) -> None:
 
 
 FLAGS = (
-    shared.ROOT,
+    ROOT,
     flag('--task', f'with commas between: {", ".join(HOSTED)}', required=True),
     flag('--lang', 'codes with commas between (default: all)', ''),
 )
@@ -159,7 +159,7 @@ def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
     args = CommandLine('data xtreme', __doc__, FLAGS).parse(argv[1:])
     langs = args.lang.split(',') if args.lang else ()
-    download(args.task.split(','), langs, os.path.join(shared.chosen_root(args.root), 'tfds'))
+    download(args.task.split(','), langs, os.path.join(chosen_root(args.root), 'tfds'))
 
 
 if __name__ == '__main__':

@@ -47,7 +47,7 @@ def _refuse(arguments: list[str]) -> None:
     config, *_ = config_lib.parse_command(['train', *arguments])
     config = config.source if config_lib.is_sweep(config) else config
     if 'from' not in config.model:  # What a folder brings is not here.
-        config_lib.check_config(config)
+        config_lib.check_names(config)
 
 
 def test_the_configs_and_flags_of_trainings_exist(monkeypatch):

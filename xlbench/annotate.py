@@ -6,8 +6,7 @@ r"""Makes pages for human judges, and tables of their ratings.
 
 `make` chooses examples that all systems have, and writes one HTML page for each judge,
 study/pages/. A page works offline in any browser, keeps the answers there, and saves them as a
-file, which the judge sends back. Pages do not say which system wrote what; only study/key.json
-does, which you keep.
+file, which the judge sends back. Only study/key.json, which you keep, says which system wrote what.
 
 A system is a workdir (the texts of its evaluation), or a file: JSONL with `prediction`, and `id`,
 `input` and `target` where they are known, or lines of text. NAME= before it names the system.
@@ -21,8 +20,7 @@ then have the name of the retrieval task, as in --tasks=mrs_retrieval_en_en.
 
 `score` prints means or best-worst scores with 95 % intervals, Fleiss' kappa and Krippendorff's
 alpha, and which differences are significant. Unfinished answers are named, and the finished part
-counts; files that were altered or belong to another study are refused. With --output it writes the
-tables, and ratings.jsonl: each text with its ratings.
+counts; files that were altered or belong to another study are refused.
 
 `fit` fits nine regressors of scikit-learn to such ratings, with the scores of --metrics as
 features, and keeps the one that correlates best with ratings it has not seen. Its file, plain JSON,
@@ -35,9 +33,8 @@ import sys
 
 from xlbench.reporting import render
 from xlbench.system import errors, files, locks
-from xlbench.system.command_line import CommandLine, flag
+from xlbench.system.command_line import CommandLine, flag, whole, words
 from xlbench.system.errors import UserError
-from xlbench.system.flags import whole
 
 _MARK = 'xlbench judgement: made by python -m xlbench.annotate, may be overwritten'
 
@@ -50,7 +47,7 @@ def _make(args: argparse.Namespace) -> int:
     files.check_new(output)
     scale = studies.load_scale(args.scale)
     systems = sources.read(
-        args.systems, args.step, args.split, _words(args.tasks), args.task, args.sets
+        args.systems, args.step, args.split, args.tasks, args.task, args.sets
     )
     study = studies.make(
         systems,
@@ -111,7 +108,7 @@ def _fit(args: argparse.Namespace) -> int:
 
     output, heads = args.output, ['{"format":"xlbench fitted rating ']
     files.check_own(output, 'a fitted rating', heads=heads)
-    metrics = _words(args.metrics) or list(fitting.METRICS)
+    metrics = args.metrics or list(fitting.METRICS)
     data = fitting.read(args.ratings, metrics, args.lang)
     kept, tables = fitting.fit(data, args.target, metrics, args.seed)
     print('\n\n'.join(map(render.screen, tables)))
@@ -128,7 +125,7 @@ def _judges(text: str) -> list[str]:
         if not 0 < int(text[:4]) <= 100 or len(text) > 3:
             raise UserError(f'--judges={text}; 1 to 100 is allowed')
         return [f'judge-{i}' for i in range(1, int(text) + 1)]
-    names = _words(text)
+    names = list(words(text))
     if not names or len(set(names)) < len(names):
         raise UserError(f'--judges={text}; give a number, or different names with commas between')
     for name in names:
@@ -139,10 +136,6 @@ def _judges(text: str) -> list[str]:
     return names
 
 
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(',') if word.strip()]
-
-
 _MAKE = (
     flag('systems', 'workdirs or files of predictions; NAME=PLACE', nargs='+'),
     flag('--output', 'folder to make; it must not exist', required=True),
@@ -151,7 +144,7 @@ _MAKE = (
     flag('--judges', 'number of judges, or their names', '2'),
     flag('--items', 'examples of each task; 0: all', 50),
     flag('--shown', 'systems of each item (default: all)', 0),
-    flag('--tasks', 'tasks of runs (default: all that they share)', ''),
+    flag('--tasks', 'tasks of runs (default: all that they share)', (), type=words),
     flag('--task', 'name of the task that files are of', 'texts'),
     flag('--split', 'split of runs (default: test, else validation)', ''),
     flag('--step', 'step of runs: last, best or a number', 'last'),
@@ -169,7 +162,7 @@ _FIT = (
     flag('ratings', 'files ratings.jsonl', nargs='+'),
     flag('--output', 'file to write, such as rating.json', required=True),
     flag('--target', 'aspect to predict, or their mean', 'mean'),
-    flag('--metrics', 'metrics of xlbench.score, with commas', ''),
+    flag('--metrics', 'metrics of xlbench.score, with commas', (), type=words),
     flag('--lang', 'ISO code of texts that do not say theirs', ''),
     flag('--seed', 'seed of the split', 0),
 )

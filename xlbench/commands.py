@@ -1,7 +1,7 @@
 """Command lines of the programs whose imports take seconds, and the checks before these imports.
 
-Each program calls `check_first` at its top, above its slow imports, so that --help and mistakes are
-answered at once. Its `main` then reads the same command line in the same way.
+Each program calls `check_first` above its slow imports, so that --help and mistakes are answered at
+once. Its `main` then reads the same command line in the same way.
 """
 
 import argparse
@@ -15,10 +15,10 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
 from xlbench.config import flags as config_flags
-from xlbench.settings import decoding_flags
+from xlbench.settings import decoding
 from xlbench.settings.blocks import Mesh
-from xlbench.system import errors, flags as shared, machine
-from xlbench.system.command_line import CommandLine, flag
+from xlbench.system import errors, machine
+from xlbench.system.command_line import RERANKING, TASK_DATA, CommandLine, flag, share, whole, words
 from xlbench.system.errors import UserError
 
 BATCH_SIZE = 32  # Texts that xlbench.predict answers at once.
@@ -31,11 +31,7 @@ _NO_TEXTS = ('.json', '.arrow', '.xlsx', '.zip')
 
 
 def mesh_sizes(text: str) -> dict[str, int]:
-    """Parses the sizes of a mesh, 'data=2,tensor=2', into arguments of `make_mesh`.
-
-    Raises:
-      UserError: it is something else, or there is no such axis.
-    """
+    """Parses 'data=2,tensor=2' into arguments of `make_mesh`; UserError for anything else."""
     sizes = {}
     axes = [field.name for field in dataclasses.fields(Mesh)]
     for name, _, size in (part.partition('=') for part in text.split(',')):
@@ -55,13 +51,13 @@ PLAN = CommandLine('plan', flags=(
     flag('--memory', 'GiB of a device; default: as its maker says', type=float),
     flag('--tries', 'smaller settings to compile if the config does not fit; 0: none', 8),
     flag('--no_decode', 'plan the train step only', False),
-    flag('--mfu', "share of GPUs' peak that a step reaches", 0.4, type=shared.share),
+    flag('--mfu', "share of GPUs' peak that a step reaches", 0.4, type=share),
     flag('--output', 'file for all figures, as JSON', ''),
 ))  # fmt: skip
 EVALUATE = CommandLine('evaluate', flags=(
     flag('workdir', 'folder of the run', nargs='?'),
     flag('--workdir', 'the same', dest='named', metavar='WORKDIR'),
-    flag('--tasks', "names, with commas; default: the final evaluation's"),
+    flag('--tasks', "names, with commas; default: the final evaluation's", (), type=words),
     flag('--split', "default: the final evaluation's, usually test"),
     flag('--step', 'best, last or a number (default: best)', 'best'),
     flag('--like', 'evaluation of the config whose settings are used'),
@@ -70,9 +66,9 @@ EVALUATE = CommandLine('evaluate', flags=(
     flag('--mesh', "sizes of the mesh: data=2,tensor=2; default: the run's", type=mesh_sizes),
     flag('--root', "data root; default: the run's", ''),
     flag('--output', 'folder for the results; default: the workdir', ''),
-    flag('--metrics', "further metrics; default: the config's", ''),
-    shared.RERANKING,
-    decoding_flags.FLAGS,
+    flag('--metrics', "further metrics; default: the config's", (), type=words),
+    RERANKING,
+    decoding.FLAGS,
 ))  # fmt: skip
 PREDICT = CommandLine('predict', flags=(
     flag('model', 'workdir, WORKDIR@STEP, folder or hub name'),
@@ -88,10 +84,10 @@ PREDICT = CommandLine('predict', flags=(
     flag('--max_input_length', "tokens; default: the run's, or 512", 0),
     flag('--mesh', 'sizes of the mesh: data=2,tensor=2', {}, type=mesh_sizes),
     flag('--dtype', "type of activations; default: the model's", ''),
-    shared.RERANKING,
+    RERANKING,
     flag('--responses', "file of replies; default: the run's response sets", ''),
     flag('--lm_weight', "weight of a reply's log-likelihood; default: the run's", type=float),
-    decoding_flags.FLAGS,
+    decoding.FLAGS,
 ))  # fmt: skip
 CONVERT = CommandLine('convert', flags=(
     flag('source', 'workdir, Hugging Face folder, or hub name[@REVISION]'),
@@ -104,7 +100,7 @@ CONVERT = CommandLine('convert', flags=(
 REPORT = CommandLine('report', flags=(
     flag('workdir', 'folder of a training run', nargs='+'),
     flag('--output', 'folder to write the report into'),
-    flag('--format', 'markdown, csv, latex, html, mtg; with commas'),
+    flag('--format', 'markdown, csv, latex, html, mtg; with commas', (), type=words),
     flag('--step', 'last, best, the name of a stage, or a step', 'last'),
     flag('--split', 'split (default: test, else validation)'),
     flag('--variants', 'add results of xlbench.evaluate', False),
@@ -114,12 +110,12 @@ REPORT = CommandLine('report', flags=(
         '--significance', 'test differences between runs',
         choices=('t-test', 'bootstrap', 'randomization'),
     ),
-    flag('--scores', 'scores to test; default: the main score', ''),
+    flag('--scores', 'scores to test; default: the main score', (), type=words),
     flag('--against', 'compare each run with itself at this step', ''),
     flag('--table', 'tables of the paper: 3,5 or all', ''),
     flag('--figure', 'figures of the paper: 2,7 or all', ''),
-    flag('--ratings', 'FILE,FILE: rated texts, of xlbench.annotate score', ''),
-    flag('--metrics', 'scores to correlate with the ratings', ''),
+    flag('--ratings', 'FILE,FILE: rated texts, of xlbench.annotate score', (), type=words),
+    flag('--metrics', 'scores to correlate with the ratings', (), type=words),
     flag('--fitted_rating', 'file of xlbench.annotate fit, which predicts ratings', ''),
     flag('--rough', 'data root that `xlbench data mtg_build` has built', ''),
 ))  # fmt: skip
@@ -128,12 +124,12 @@ SCORE = CommandLine('score', flags=(
     flag('--task', 'task to score; it names files of references', ''),
     flag('--benchmark', 'score files as this benchmark does', ''),
     flag('--split', 'split of the task', 'test'),
-    shared.TASK_DATA,
+    TASK_DATA,
     flag('--sample', 'make sample corpora in --root', False),
-    flag('--references', 'files of references, with commas', ''),
+    flag('--references', 'files of references, with commas', (), type=words),
     flag('--reference_field', 'field of JSONL references', 'target'),
     flag('--lang', "ISO code of the texts (default: the task's)"),
-    flag('--metrics', "names, with commas (default: the task's)", ''),
+    flag('--metrics', "names, with commas (default: the task's)", (), type=words),
     flag('--format', 'form (default: by the name)', '', choices=_SCORED),
     flag('--field', 'field of JSONL predictions', ''),
     flag('--id_field', "field of ids; '' keeps the lines' order", 'id'),
@@ -145,20 +141,16 @@ SCORE = CommandLine('score', flags=(
     flag('--workdir', 'folder to write scores to', ''),
     flag('--system', "name in reports (default: the workdir's)", ''),
     flag('--seed', 'seed of the system, if any', 0),
-    flag('--step', 'step of its training (default: 0)', 0),
+    flag('--step', 'step of its training (default: 0)', 0, type=whole(0)),
 ))  # fmt: skip
 
 
 def check_first(check: Callable[[Sequence[str]], object], argv: Sequence[str]) -> None:
     """Answers --help and what is wrong with a command line, and ends the program; else returns.
 
-    To be called at the top of a program, above the imports of what takes seconds. Ctrl-C during
-    them is one line as well, and garbage is collected late: a program that works for long calls
-    `machine.collect_as_ever` when it has begun.
-
-    Args:
-      check: raises UserError for a slip in a command line.
-      argv: what `check` takes.
+    `check` raises UserError for a slip. Ctrl-C during the imports that follow is one line as well,
+    and garbage is collected late: a program that works for long calls `machine.collect_as_ever`
+    when it has begun.
     """
 
     def main(argv: Sequence[str]) -> None:
@@ -172,58 +164,51 @@ def check_first(check: Callable[[Sequence[str]], object], argv: Sequence[str]) -
     errors.end_on_interrupt()
 
 
-def run(argv: Sequence[str]) -> config_lib.Command:
-    """A command line of xlbench.train, with every name that it and its config give checked."""
+def parse_train(argv: Sequence[str]) -> config_lib.Command:
+    """Reads a command line of xlbench.train, and checks every name that it and its config give."""
     command = config_lib.parse_command(argv)
-    check_run(command.config, command.workdir)
+    check_train(command.config, command.workdir)
     return command
 
 
-def check_run(config: ConfigDict, workdir: str) -> None:
-    """Raises UserError for a name in a config that nothing has, or for the workdir of another run.
-
-    Args:
-      config: of the run.
-      workdir: that it is to have, or has already.
-    """
-    config_lib.check_config(config)
+def check_train(config: ConfigDict, workdir: str) -> None:
+    """Raises UserError for a name in a config that nothing has, or another run's workdir."""
+    config_lib.check_run_names(config)
     if not config_lib.check_workdir(workdir, config):  # A run that goes on has all.
         config_lib.check_places(config)
 
 
-def plan(argv: Sequence[str]) -> tuple[argparse.Namespace, ConfigDict]:
-    """The flags of a plan, and the config, whose names are checked."""
+def parse_plan(argv: Sequence[str]) -> tuple[argparse.Namespace, ConfigDict]:
+    """Reads the flags of a plan, and the config, whose names are checked."""
     args, rest = PLAN.parser().parse_known_args(argv[1:])
     if not args.mfu:
         raise UserError('--mfu is 0; give a share above 0, up to 1')
     given = [f'--config={args.config}'] if args.config else []
     config, *_ = config_lib.parse_command([argv[0], *given, *rest])
-    config_lib.check_config(config)
+    config_lib.check_run_names(config)
     return args, config
 
 
-def evaluate(argv: Sequence[str]) -> argparse.Namespace:
-    """A command line of xlbench.evaluate; the run, the checkpoint and the tasks are there."""
+def parse_evaluate(argv: Sequence[str]) -> argparse.Namespace:
+    """Reads a command line of xlbench.evaluate; UserError without its run, checkpoint or tasks."""
     args = EVALUATE.parse(argv[1:])
     if bool(args.workdir) == bool(args.named):
         raise UserError('name one workdir: xlbench evaluate WORKDIR')
     args.workdir = args.workdir or args.named
-    config_lib.check_run(args.workdir, 'workdir', args.step)
-    for kind in ('--mmi_model', '--rerank'):
-        if spec := getattr(args, kind.lstrip('-')):
-            config_lib.check_source(spec, kind)
+    config_lib.check_checkpoint(args.workdir, 'workdir', args.step)
+    _check_sources(args, '--mmi_model', '--rerank')
     config = config_lib.read_config(args.workdir)
     if args.like and args.like not in config.evals:
         raise errors.unknown('evaluation of the config', args.like, config.evals)
-    for task in args.tasks.split(',') if args.tasks else ():
+    for task in args.tasks:
         config_lib.check_task(
             task, 'task in --tasks', args.root or config.data.root, config.data.vocabulary
         )
     return args
 
 
-def predict_flags(argv: Sequence[str]) -> argparse.Namespace:
-    """A command line of xlbench.predict; what it names is not looked for."""
+def parse_predict(argv: Sequence[str]) -> argparse.Namespace:
+    """Reads a command line of xlbench.predict; see `check_predict` for the models that it names."""
     args = PREDICT.parse(argv[1:])
     ending = os.path.splitext(args.input.removesuffix('.gz'))[1]
     if ending in _NO_TEXTS and args.field is None and not args.input_format:
@@ -234,21 +219,23 @@ def predict_flags(argv: Sequence[str]) -> argparse.Namespace:
     return args
 
 
-def predict(argv: Sequence[str]) -> argparse.Namespace:
-    """A command line of xlbench.predict; the models are there."""
-    args = predict_flags(argv)
-    for kind in ('model', '--mmi_model', '--rerank'):
-        if spec := getattr(args, kind.lstrip('-')):
-            config_lib.check_source(spec, kind)
-    return args
+def check_predict(argv: Sequence[str]) -> None:
+    """Raises UserError for a command line of xlbench.predict, or a model of it that is missing."""
+    _check_sources(parse_predict(argv), 'model', '--mmi_model', '--rerank')
 
 
-def convert(argv: Sequence[str]) -> argparse.Namespace:
-    """A command line of xlbench.convert; the source is there, the target is not."""
+def parse_convert(argv: Sequence[str]) -> argparse.Namespace:
+    """Reads a command line of xlbench.convert; UserError without a source, or with a target."""
     args = CONVERT.parse(argv[1:])
     if os.path.exists(args.target):
         raise UserError(f'{args.target} exists already; name a target that does not')
-    config_lib.check_source(args.source, 'source')
+    _check_sources(args, 'source')
     if args.step and (pathlib.Path(args.source) / 'checkpoints').is_dir():
-        config_lib.check_run(args.source, 'source', args.step)
+        config_lib.check_checkpoint(args.source, 'source', args.step)
     return args
+
+
+def _check_sources(args: argparse.Namespace, *flags: str) -> None:
+    for name in flags:
+        if spec := getattr(args, name.lstrip('-')):
+            config_lib.check_source(spec, name)

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from xlbench import commands
 
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
-    commands.check_first(commands.convert, sys.argv)
+    commands.check_first(commands.parse_convert, sys.argv)
 
 from xlbench.inference.conversion import to_folder, to_workdir
 from xlbench.system import errors, files
@@ -29,7 +29,7 @@ from xlbench.training import checkpoints
 
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
-    args = commands.convert(argv)
+    args = commands.parse_convert(argv)
     target = pathlib.Path(args.target)
     target.parent.mkdir(parents=True, exist_ok=True)
     export = (pathlib.Path(args.source) / 'checkpoints').is_dir()

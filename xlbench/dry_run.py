@@ -26,15 +26,7 @@ LAST = 'this was a dry run: nothing was trained, prepared, downloaded or written
 
 
 def of_run(config: ConfigDict, workdir: str) -> Iterator[str]:
-    """Says what xlbench.train would do, a line each.
-
-    Args:
-      config: of the run.
-      workdir: that it would go into; it is read only.
-
-    Raises:
-      UserError: config, mesh, workdir or sizes cannot work.
-    """
+    """Says what xlbench.train would do, a line each; UserError for what cannot work."""
     runs.check_config(config)
     tracking.check(config.get('trackers', ()))
     mesh = partitioning.make_mesh(**config.mesh)
@@ -73,9 +65,7 @@ def data_lines(
 ) -> Generator[str, None, Data]:
     """Tasks with their counts, and what would be prepared; gives back what is prepared.
 
-    Args:
-      block: config.data.
-      pairs: (task or mixture, split).
+    `pairs` are (task or mixture, split), `block` is config.data.
     """
     data: Data = {}
     missing = []
@@ -125,11 +115,7 @@ def size_lines(
 ) -> Iterator[str]:
     """Parameters, and what they and the optimizer take of a device's memory.
 
-    Args:
-      config: of the run.
-      data: that is prepared.
-      mesh: of the run.
-      declared: task that is not prepared -> its labels.
+    `data` is what is prepared; `declared` has the labels of tasks that are not.
     """
     size, source = _vocabulary_size(config, data)
     data = runs.with_shared_labels(data)
@@ -205,13 +191,7 @@ def download_lines(config: ConfigDict) -> Iterator[str]:
 
 
 def workdir_line(workdir: str, begun: bool, finished: bool) -> str:
-    """Says how far a workdir is.
-
-    Args:
-      workdir: of a run or a sweep.
-      begun: whether it holds one of this config.
-      finished: whether all that the config asks for is done.
-    """
+    """Says how far the workdir of a run or a sweep is: new, begun or finished."""
     state = 'new'
     if finished:
         state = 'finished; its tables would be printed again'

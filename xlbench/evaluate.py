@@ -13,24 +13,21 @@ Results with other settings than the config's are stored and reported as a split
 never replace or join the run's own results: --num_examples=20 as SPLIT-first20, --num_examples=0 as
 SPLIT-all where the config takes less, --num_beams=4 as SPLIT-beam-num_beams4; `python -m
 xlbench.report WORKDIR --split=test-first20` shows them again, and --variants shows all of them
-beside the run's own results.
-
-If the model writes texts, its beams or samples can be ranked again before they are scored, by a
-retriever or by a model of the reverse direction, as in xlbench.predict: --rerank=RUNS/retriever is
-stored as SPLIT-rerank-retriever, and --mmi_model=RUNS/reverse as SPLIT-mmi-reverse.
+beside the run's own results. If the model writes texts, they can be ranked again before they are
+scored, as in xlbench.predict: --rerank=RUNS/retriever is stored as SPLIT-rerank-retriever, and
+--mmi_model=RUNS/reverse as SPLIT-mmi-reverse.
 
 Several processes share the work as in training (MODULE=xlbench.evaluate launch/local.sh 2 ...), and
 --mesh=data=2,tensor=4 uses other devices than the run did. After SIGTERM the command ends with code
 75, and after Ctrl-C with 130; tasks that were complete keep their scores.
 
-Only one process can write to a workdir at a time.
-With --output=FOLDER nothing is written into the workdir, which may be somebody else's: the scores
-go to FOLDER/eval/..., beside a copy of config.json, and `python -m xlbench.report FOLDER` shows
-them.
+Only one process can write to a workdir at a time. With --output=FOLDER nothing is written into the
+workdir, which may be somebody else's: the scores go to FOLDER/eval/..., beside a copy of
+config.json, and `python -m xlbench.report FOLDER` shows them.
 
 A retriever is evaluated with the settings of the config's evaluation, including the response sets.
-The decoding flags, and --metrics, are only for models that write texts. --metrics names further
-metrics beside the tasks' own, in place of those of the config, as for xlbench.score.
+The decoding flags, and --metrics (further ones beside the tasks' own, in place of those of the
+config), are only for models that write texts.
 """
 
 import argparse
@@ -45,20 +42,19 @@ from typing import cast
 from xlbench import commands
 
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
-    commands.check_first(commands.evaluate, sys.argv)
+    commands.check_first(commands.parse_evaluate, sys.argv)
 
 import jax
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, runs
 from xlbench.config import RUN_KEYS, data_root, read_run
-from xlbench.decoding import flags
 from xlbench.evaluators import generation
 from xlbench.inference.reranking import Mmi, Relevance, of_flags
 from xlbench.parallel import cluster, partitioning, programs
 from xlbench.parallel.preemption import Interrupted, Interruption
 from xlbench.reporting import screen
-from xlbench.settings.decoding import Options
+from xlbench.settings import decoding as decoding_lib
 from xlbench.system import files, locks, untrusted
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
@@ -68,7 +64,7 @@ from xlbench.training.checkpoints import find_step
 
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
-    args = commands.evaluate(argv)
+    args = commands.parse_evaluate(argv)
     cluster.join()
     cluster.keep_programs()
     programs.run_inline()
@@ -76,10 +72,7 @@ def main(argv: Sequence[str]) -> None:
 
 
 def evaluate(args: argparse.Namespace) -> tuple[int, str]:
-    """Scores what a command line asks for, and prints the table.
-
-    Args:
-      args: of `commands.evaluate`.
+    """Scores what `commands.parse_evaluate` has read, and prints the table.
 
     Returns:
       The step, and the split that the scores are filed under.
@@ -112,7 +105,7 @@ def _copy_config(workdir: str, output: str) -> None:
 
 
 def _evaluate(args: argparse.Namespace, output: str, first: bool) -> tuple[int, str]:
-    """Scores what the command line asks for; the first process writes to output, and speaks."""
+    """Evaluates; the first process writes to `output`, and speaks."""
     about = read_run(args.workdir, RUN_KEYS)
     config = ConfigDict(about['config'])
     step = find_step(args.workdir, args.step)
@@ -121,11 +114,11 @@ def _evaluate(args: argparse.Namespace, output: str, first: bool) -> tuple[int, 
     split = args.split or block.split
     own_number = _own_number(config, block, split)
     number = own_number if args.num_examples is None else args.num_examples
-    decoding, decoded = _decoding(config, block, flags.given(args))
+    decoding, decoded = _decoding(config, block, decoding_lib.given_options(args))
     ranking, keep, decoding = _ranking(args, decoding)
     decoded += ranking.words if ranking else []
     changes = {
-        'tasks': tuple(args.tasks.split(',')) if args.tasks else tuple(block.tasks),
+        'tasks': args.tasks or tuple(block.tasks),
         'split': split,
         'every': 0,
         'batch_size': args.batch_size or block.batch_size,
@@ -136,7 +129,7 @@ def _evaluate(args: argparse.Namespace, output: str, first: bool) -> tuple[int, 
     # Workdirs of earlier versions have this key; metrics/specs.py says what is allowed now.
     kept = {key: value for key, value in block.items() if key != 'allow_metrics'}
     if args.metrics:
-        kept['metrics'] = tuple(args.metrics.split(','))
+        kept['metrics'] = args.metrics
     with config.ignore_type():  # What stood there may have been of any.
         config.evals = {name: kept | changes | decoding}
         config.stages = {}
@@ -206,7 +199,7 @@ def _decoding(
             )
         return {}, []
     configured = generation.options(block.lengths, block.get('decoding'))
-    options = flags.changed(configured, given)
+    options = configured.changed(given)
     after, before = dataclasses.asdict(options), dataclasses.asdict(configured)
     words = [
         f'{"" if name == "method" else name}{re.sub("[^A-Za-z0-9.]+", "_", str(after[name]))}'
@@ -227,7 +220,7 @@ def _ranking(
         raise UserError(f'{flag} works in one process; start the evaluation once')
     if not (reranker := of_flags(args, {})):
         return None, 1, decoding
-    options = Options(**decoding['decoding'])
+    options = decoding_lib.Options(**decoding['decoding'])
     changed = {'decoding': dataclasses.asdict(reranker.candidates(options))}
     return reranker, options.num_return, decoding | changed
 
@@ -239,7 +232,7 @@ def _eval_name(config: ConfigDict, like: str | None) -> str:
         for key in ('tasks', 'split', 'every', 'batch_size', 'lengths'):
             if key not in block:
                 raise UserError(f'config.evals.{name} of this run lacks {key!r}')
-    if like:  # It is there: `commands.evaluate` has looked.
+    if like:  # It is there: `commands.parse_evaluate` has looked.
         return like
     final = [name for name, block in config.evals.items() if not block.every]
     return (final or list(config.evals))[0]

@@ -7,63 +7,42 @@ r"""Predicts texts, replies, labels or tags with a trained model.
 The model is a workdir (of a run or of xlbench.convert: its best checkpoint, or WORKDIR@STEP,
 WORKDIR@last, of several adapters WORKDIR@best:LANG), a folder in the form of Hugging Face, or a hub
 name. A workdir needs its config.json, checkpoint and vocabulary, but not the training data; lengths
-and decoding are those of its final evaluation. The input has one text on each line, or is JSONL; a
-JSONL record may name its own target_lang and source_lang, and its fields are kept. The texts have
-the form that a task gives the model as `inputs`, without the mark of the target language, which is
-added here. Answers are written in the order of the input, while later ones are computed.
+and decoding are those of its final evaluation. The texts have the form that a task gives the model
+as `inputs`, without the mark of the target language, which is added here.
 
-Plain output has a line for each input. With --scores, the score and a TAB come before the text.
-With --num_return=N (n-best), there are N lines for each input, which begin with its number (from 1)
-and a TAB. Line ends inside an answer become spaces. JSONL output has `prediction`, and with
---scores `score` and `log_probability`; n-best output has `predictions`, a list of such objects.
-These replace input fields of the same name.
-
-A table in CSV, TSV or Parquet is read with --field=COLUMN, and written with all its columns and
-`prediction`, with --scores `score` and `log_probability`; n-best output has `prediction_1`,
-`prediction_2`, ... The name of --output, or --format, sets the format of the output: CSV, TSV,
-Parquet or JSONL. On standard output, predictions for Parquet are JSONL:
-
-  python -m xlbench.predict RUNS/topics --input=reviews.csv --field=review --output=labelled.csv
+The input has one text on each line, or is JSONL, whose records may name their own target_lang and
+source_lang, or a table (CSV, TSV, Parquet) of which --field names the column. The name of --output,
+or --format, sets the format of the output. Plain output has a line for each input; with --scores,
+the score and a TAB come before the text, and with --num_return=N (n-best), the N lines of an input
+begin with its number (from 1) and a TAB. Line ends inside a text become spaces. JSONL and tables
+keep their fields, and get `prediction`, with --scores `score` and `log_probability`; n-best output
+has `predictions`, a list of such objects, or the columns `prediction_1`, `prediction_2`, ...
 
 A run whose objective is retrieval suggests three replies to each message, as n-best:
 
   python -m xlbench.predict RUNS/retriever --target_lang=de < messages.txt
   python -m xlbench.predict RUNS/retriever --responses=replies.txt --num_return=5 < messages.txt
 
-The replies come from the response set with which the run was evaluated in that language, which is
-prepared if it is missing; or from a file, for messages in any language, which has on each line a
-text, or a log-likelihood, TAB, a text, TAB and a cluster. The vectors of the responses are computed
-once and kept in RUNS/retriever/responses. --lm_weight is the weight of a response's log-likelihood.
-An empty message gets no replies.
+The replies come from the response set with which the run was evaluated in that language, or from a
+file, which has on each line a text, or a log-likelihood, TAB, a text, TAB and a cluster. An empty
+message gets no replies. A retriever can also rank all beams or samples of a generator
+(arXiv:2106.02017, section 6), by (1 - W) * score of the generator + W * score of the retriever:
 
-A retriever can also rank all beams or samples of a generator (arXiv:2106.02017, section 6), by (1 -
-W) * score of the generator + W * score of the retriever, with --rerank_weight=W:
+  python -m xlbench.predict RUNS/generator --rerank=RUNS/retriever --rerank_weight=0.5 \
+      --target_lang=de --num_beams=6 --num_groups=3 --diversity_penalty=1 < messages.txt
 
-  python -m xlbench.predict RUNS/generator --rerank=RUNS/retriever --target_lang=de \
-      --num_beams=6 --num_groups=3 --diversity_penalty=1 --num_return=3 < messages.txt
+A run with the objective classification gives each text, or each pair of texts, its likeliest label,
+or with --num_return=N the N likeliest. A pair is a line with a TAB in it, or two fields:
 
-A run with the objective classification gives each text its likeliest label. With --scores, the
-probability comes before the label, and --num_return=N gives the N likeliest labels, as n-best:
-
-  python -m xlbench.predict RUNS/topics --scores < articles.txt
-  python -m xlbench.predict RUNS/xnli < pairs.tsv
+  python -m xlbench.predict RUNS/xnli --scores < pairs.tsv
   python -m xlbench.predict RUNS/xnli --input=pairs.jsonl --field=premise,hypothesis
 
-A pair is a line of two texts with a TAB between them, or two fields of JSONL (by default
-text_a,text_b; the field of a single text is text). A run with the objective tagging gives each word
-its likeliest tag:
+A run with the objective tagging gives each word its likeliest tag. In CoNLL, with a word on each
+line and a blank line after each sentence, the tag follows the other columns; in CoNLL-U it replaces
+UPOS. Words that do not fit into the model's length get the tag <CUT>.
 
   python -m xlbench.predict RUNS/pos < sentences.txt               # words with spaces between them
-  python -m xlbench.predict RUNS/pos --input=words.jsonl --field=tokens
   python -m xlbench.predict RUNS/ner --input=test.conll --output=tagged.conll
-  python -m xlbench.predict RUNS/pos --input=test.conllu > tagged.conllu
-
-Plain output has the tags of a sentence on one line; JSONL has lists, in `prediction`, and with
---scores in `score`. CoNLL has one word on each line, in the first column, and a blank line after
-each sentence; the tag is written after the other columns, and with --scores its probability after
-the tag. In CoNLL-U the tag replaces UPOS. --input_format names the format of standard input, and
---format that of the output. Words that do not fit into the model's length get the tag <CUT>. A
-folder in the form of Hugging Face works in the same way, if its model has a head.
 
 From Python:
 
@@ -88,10 +67,9 @@ from typing import IO, NamedTuple
 from xlbench import commands
 
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
-    commands.check_first(commands.predict, sys.argv)
+    commands.check_first(commands.check_predict, sys.argv)
 
 from xlbench.data import readers, rows
-from xlbench.decoding import flags
 from xlbench.inference import answer_lines, reranking
 from xlbench.inference.answer_lines import Answered, Answering, Asked
 from xlbench.inference.answering import Classified, Prediction, Suggestion, Tagged
@@ -101,6 +79,7 @@ from xlbench.inference.loading import load
 from xlbench.inference.reranking import Mmi, Relevance
 from xlbench.inference.retriever import NUM_SUGGESTIONS, Retriever
 from xlbench.parallel import cluster, programs
+from xlbench.settings import decoding
 from xlbench.system import errors, files, locks
 from xlbench.system.command_line import say
 from xlbench.system.errors import UserError
@@ -116,7 +95,7 @@ __all__ = [
 
 def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first."""
-    args = commands.predict_flags(argv)
+    args = commands.parse_predict(argv)
     if cluster.is_one_of_several():
         raise UserError(
             'predict runs in one process, on all devices of its machine, and here are several; '
@@ -161,31 +140,20 @@ def main(argv: Sequence[str]) -> int:
 
 
 class _Asked(NamedTuple):
-    """A command line, with its models loaded.
-
-    Attributes:
-      model: that answers.
-      stream: examples -> the answers to each.
-      num_answers: to each.
-      method: how they come about, in a word or two.
-    """
+    """A command line, with its models loaded."""
 
     model: Answering
     stream: Callable[[Iterable[Asked | None]], Iterator[Answered]]
-    num_answers: int
-    method: str
+    num_answers: int  # To each example.
+    method: str  # For a line on the screen: 'beam', 'retrieval', 'tagger of 17 labels'.
 
 
 def _ask(args: argparse.Namespace, langs: tuple[str | None, str | None] | None) -> _Asked:
-    """Loads what the command line names; `langs` are those of all texts, if that is known.
-
-    Raises:
-      UserError: models, languages and flags do not go together.
-    """
+    """Loads what the command line names; `langs` are those of all texts, if that is known."""
     sizes = dict(mesh=args.mesh, batch_size=args.batch_size, dtype=args.dtype)
     of_retriever = dict(responses=args.responses, lm_weight=args.lm_weight)
     model = load(args.model, max_input_length=args.max_input_length, **of_retriever, **sizes)
-    given = flags.given(args)
+    given = decoding.given_options(args)
     if isinstance(model, Classifier | Tagger):
         return _ask_labels(args, model, given)
     if isinstance(model, Retriever):
@@ -199,7 +167,7 @@ def _ask(args: argparse.Namespace, langs: tuple[str | None, str | None] | None) 
         if langs or args.responses:
             model.ready(args.target_lang)
         return _Asked(model, functools.partial(model.stream, count=count), count, 'retrieval')
-    options = flags.changed(model.options, given)
+    options = model.options.changed(given)
     reranker = reranking.of_flags(args, sizes)
     if reranker:
         reranker.candidates(options)

@@ -36,27 +36,27 @@ import pathlib
 import sys
 from collections.abc import Sequence
 
-from xlbench.system import errors, files, flags as shared, locks
+from xlbench.system import command_line, errors, files, locks
 from xlbench.system.command_line import CommandLine, flag, say
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
 
 FLAGS = (
-    flag('engine', 'ADDRESS#MODEL of a server, or a model', type=shared.engine),
+    flag('engine', 'ADDRESS#MODEL of a server, or a model', type=command_line.engine_name),
     flag('--task', 'xnli, udpos, ..., or a task of texts such as mtg_qg_de_de', required=True),
     flag('--languages', 'of a task of labels: de+fr', ''),
     flag('--shots', 'numbers of examples in a prompt: 0+4', '4'),
-    flag('--buckets', 'the first of the buckets', 40, type=shared.whole(1)),
+    flag('--buckets', 'the first of the buckets', 40, type=command_line.whole(1)),
     flag('--seed', 'of the examples of a task of texts', 0),
     flag('--template_lang', 'language of the templates: en, own, ...', 'en'),
     flag('--templates', 'your own templates, YAML', ''),
-    flag('--max_tokens', 'of an answer of texts', 128, type=shared.whole(1)),
-    flag('--num_examples', 'test examples; 0: all', 0, type=shared.whole(0)),
-    flag('--batch_size', 'prompts that a model answers at once', 8, type=shared.whole(1)),
+    flag('--max_tokens', 'of an answer of texts', 128, type=command_line.whole(1)),
+    flag('--num_examples', 'test examples; 0: all', 0, type=command_line.whole(0)),
+    flag('--batch_size', 'prompts that a model answers at once', 8, type=command_line.whole(1)),
     flag('--engine_version', 'version of the server', ''),
-    flag('--timeout', 'seconds for a batch', 600.0, type=shared.positive),
+    flag('--timeout', 'seconds for a batch', 600.0, type=command_line.positive),
     flag('--cache', 'folder of the answers (default: DATA/prompts)', ''),
-    shared.TASK_DATA,
+    command_line.TASK_DATA,
     flag('--system', "name in reports; default: the workdir's", ''),
     flag('--workdir', 'folder for the results', required=True),
 )
@@ -70,9 +70,9 @@ def main(argv: Sequence[str]) -> None:
     if not all(text.isdecimal() for text in shots):
         raise UserError(f'--shots={args.shots} is not numbers with a + between them, such as 0+4')
     args.shots = sorted({*map(int, shots)})
-    args.cache = args.cache or os.path.join(shared.chosen_root(args.root), 'prompts')
+    args.cache = args.cache or os.path.join(command_line.chosen_root(args.root), 'prompts')
     if not args.like:
-        args.root = shared.chosen_root(args.root)
+        args.root = command_line.chosen_root(args.root)
     from xlbench.benchmarks import topics
 
     if topics.declared(args.task):

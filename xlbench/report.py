@@ -9,41 +9,29 @@ file is not a report of xlbench, it is left alone, and the command fails. Runs t
 the seed become one row: mean and standard deviation, or with --intervals the mean and half of its
 95 % interval (Student's t over seeds; the CSV keeps the deviation). The best score of a column
 among runs and baselines is in bold (not on the screen), if all were scored on the same number of
-examples.
+examples. A cell that no run fills has a '-', and a note below the table names it.
 
---variants shows beside each run the results that xlbench.evaluate has stored as test-WORDS: other
-decoding, reranked texts, fewer examples. Adapters (LoRA) that started from one of the runs are then
-shown beside it, too.
-
-report.html is one file that loads nothing: the answer at the top, tables that can be sorted and
-saved, plots, and the texts of all systems side by side. --plots also writes its plots into the
-folder, as SVG, PNG and PDF: mtg_test_curve_1.pdf and so on.
-
-A run with several stages is shown after its last stage; --step=stage1 shows it after stage1, with
-the test scores of that stage's best checkpoint.
+--variants shows beside each run the results that xlbench.evaluate has stored as test-WORDS (other
+decoding, reranked texts, fewer examples), and adapters (LoRA) that started from one of the runs. A
+run with several stages is shown after its last stage; --step=stage1 shows it after stage1, with the
+test scores of that stage's best checkpoint. --plots also writes the page's plots into the folder.
 
 --significance adds a table of the main score's differences between every two runs, or with
 --against between each run and the same run at another step or stage, and says which of them are
 significant: by a paired t-test over examples, which needs a mean over examples, or by paired
-bootstrap or approximate randomization, which test any metric of targets and predictions, your own
-from tasks/ as well. --scores=rouge_1,bleu tests these scores in place of the main one, a table for
-each. The p-values of a table are corrected for the number of its comparisons.
+bootstrap or approximate randomization, which test any metric of targets and predictions. The
+p-values of a table are corrected for the number of its comparisons.
 
 --table=7 or --table=all makes the tables with these numbers in the benchmark's paper instead of the
-usual ones, and --figure=4 its figures. Your runs take the places of the paper's systems, by the
-setting of a run and the model that it started from. On the official data, the paper's numbers are
-shown beside yours. A cell that no run fills has a '-', and a note below the table names it. With
---output, figures are files (SVG, PNG, PDF) and parts of report.html, and each has a table of its
-numbers. A chain of `xlbench translate chain` counts as generation followed by translation (MTG's
-figure 6). Some tables need --ratings (MTG's tables 3, 5, 8 to 10, figures 2 and 7), --rough (MTG's
-table 6) or --fitted_rating, which is then shown in place of the main score.
+usual ones, and --figure=4 its figures: files (SVG, PNG, PDF), parts of report.html, and a table of
+its numbers. Your runs take the places of the paper's systems, by the setting of a run and the model
+that it started from. On the official data, the paper's numbers are shown beside yours. A chain of
+`xlbench translate chain` counts as generation followed by translation (MTG's figure 6). Some tables
+need --ratings (MTG's tables 3, 5, 8 to 10, figures 2 and 7), --rough (MTG's table 6) or
+--fitted_rating, which is then shown in place of the main score.
 
 --format=mtg writes the files that MTG's leaderboard takes, QG-NAME.json and so on: the texts of
 each language, in the order of the test set. A run that lacks predictions is refused.
-
-The tables of reply suggestion have a row for each language and a column for each training setting,
-as in the paper (arXiv:2106.02017). The ten monolingual runs of one model form one column, and a
-cell that no run fills has a '-'.
 """
 
 import argparse
@@ -68,7 +56,7 @@ def main(argv: Sequence[str]) -> int:
     """The command line, without the program's name."""
     args = commands.REPORT.parse(argv)
     usual = list(documents.FORMATS) if args.output else ['markdown']
-    formats = args.format.split(',') if args.format else usual
+    formats = list(args.format) or usual
     known = (*documents.FORMATS, leaderboard.NAME)
     for name in formats:
         if name not in known:
@@ -107,8 +95,9 @@ def _usual(args: argparse.Namespace, runs: Sequence[Run]) -> list[Section]:
         sections = [section.with_intervals() for section in sections]
     if args.significance:
         earlier = sections_lib.sections(runs, args.against, args.split) if args.against else []
-        scores = [name for name in args.scores.split(',') if name]
-        sections = comparisons.beside(sections, args.significance, earlier, args.against, scores)
+        sections = comparisons.beside(
+            sections, args.significance, earlier, args.against, args.scores
+        )
     return sections
 
 
@@ -125,14 +114,13 @@ def _of_paper(args: argparse.Namespace, runs: Sequence[Run]) -> list[Section]:
         raise errors.UserError(
             'xlbench.report makes no paper tables for these runs; see python -m xlbench.reproduce'
         )
-    paths = [path for path in args.ratings.split(',') if path]
-    rated = read_texts(paths)[0] if paths else ()
+    rated = read_texts(args.ratings)[0] if args.ratings else ()
     sections = []
     for benchmark in named:
         kinds = (('table', args.table), ('figure', args.figure))
         chosen = [t for kind, numbers in kinds for t in making.chosen(benchmark, kind, numbers)]
-        needs_fits = paths and any(t.shows in ('regressors', 'correlations') for t in chosen)
-        fits = _fits(paths, args.metrics) if needs_fits else None
+        needs_fits = args.ratings and any(t.shows in ('regressors', 'correlations') for t in chosen)
+        fits = _fits(args.ratings, args.metrics) if needs_fits else None
         material = making.Material(
             benchmark, runs, args.step, args.split, args.fitted_rating, rated, fits, args.rough
         )
@@ -140,12 +128,11 @@ def _of_paper(args: argparse.Namespace, runs: Sequence[Run]) -> list[Section]:
     return sections
 
 
-def _fits(paths: Sequence[str], metrics: str) -> Fits:
+def _fits(paths: Sequence[str], metrics: Sequence[str]) -> Fits:
     """Correlates scores, and regressors that are fitted to ratings, with the ratings."""
     from xlbench.judgement import fitting  # It loads what scores texts.
 
-    names = [name for name in metrics.split(',') if name] or list(fitting.METRICS)
-    return fitting.correlations(fitting.read(paths, names, ''), 0)
+    return fitting.correlations(fitting.read(paths, metrics or list(fitting.METRICS), ''), 0)
 
 
 if __name__ == '__main__':

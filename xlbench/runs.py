@@ -44,9 +44,7 @@ from xlbench.training.train_step import Initialiser
 def build(config: ConfigDict, workdir: str = '') -> Experiment:
     """Builds all that a checked config names; makes missing preparations.
 
-    Args:
-      config: checked.
-      workdir: of the run, if it was begun: its vocabulary is read from its copy there.
+    The vocabulary of a run that was begun is read from the copy in its `workdir`.
 
     Raises:
       UserError: mesh, data, model or pattern cannot work.
@@ -113,15 +111,9 @@ def build(config: ConfigDict, workdir: str = '') -> Experiment:
 
 
 def resolve_epochs(config: ConfigDict, data: Data, mesh: Mesh, view: str) -> dict[str, str]:
-    """Replaces the epochs in a config by steps, which the data decides.
+    """Replaces the epochs in a checked config by steps, in place.
 
-    An epoch has as many examples as the data of its stage.
-
-    Args:
-      config: checked; changed in place.
-      data: all that its stages and evaluations name.
-      mesh: whose devices share the rows.
-      view: of the objective.
+    An epoch has as many examples as the data of its stage; `view` is the objective's.
 
     Returns:
       The texts in place of which there are steps now: {'stages.train.num_steps': '3epochs'}.
@@ -198,9 +190,7 @@ def _check_adapters(lora: Lora, config: ConfigDict, data: Data) -> None:
 def with_shared_labels(data: Data, known: Iterable[str] = ()) -> Data:
     """Gives all tasks of labels the union of their labels, in the order of the first task.
 
-    Args:
-      data: of a run.
-      known: labels that come first: those of a model that was trained with them.
+    `known` labels, with which a model was trained, come before.
     """
     tasks = [task for tasks, _ in data.values() for task in tasks]
     own = (task.manifest.get('labels') or () for task in tasks)
@@ -214,9 +204,7 @@ def with_shared_labels(data: Data, known: Iterable[str] = ()) -> Data:
 def labels_of(data: Data, model: Mapping[str, Setting]) -> list[str]:
     """The labels of classification or tagging, which all data must share; else none.
 
-    Args:
-      data: of a run.
-      model: the block config.model, which may have a further label.
+    The block config.model may have a further one, `pad_label`.
     """
     prepared = [task for tasks, _ in data.values() for task in tasks]
     labels = list(prepared[0].labels)
@@ -284,9 +272,7 @@ def published_vocabulary(config: ConfigDict) -> tuple[int, str]:
 def _open_data(config: ConfigDict, has_copy: bool) -> Data:
     """Opens every preparation that the config names; process 0 makes what is missing first.
 
-    Args:
-      config: checked.
-      has_copy: whether there is a workdir, with a copy of the vocabulary.
+    `has_copy` says that there is a workdir, with a copy of the vocabulary.
     """
     needed, optional = config_lib.needed_splits(config), config_lib.optional_splits(config)
     block = blocks.Data(**config.data)
@@ -379,7 +365,7 @@ def num_texts(task: Prepared) -> dict[str, int]:
 
 def check_config(config: ConfigDict) -> None:
     """Raises UserError for a key or a value that cannot be right, in any block."""
-    config_lib.check_config(config)
+    config_lib.check_run_names(config)
     Lora(**config.lora)
     objectives.build(**config.objective)
     _model_config(config)

@@ -8,37 +8,31 @@ r"""Scores predictions of any system, read from a file.
   python -m xlbench.score RUNS/mtg --metrics=meteor,bertscore
 
 The references are those of a prepared task and split, which is prepared if it is missing (--like
-takes data root and vocabulary from a run; otherwise --root and --vocabulary name them), or of
-files: several files, with commas between them, give several references for each example. A file has
-one text on each line, and an empty line is an empty text. JSONL has one record on each line:
-predictions in `prediction` or `predictions` (--field), references in `target`, a text or a list of
-texts (--reference_field). .conll and .conllu have words with their tags. If records on both sides
-have an `id` (--id_field), they are matched by it, otherwise by their order. The ids of a prepared
+takes data root and vocabulary from a run), or of files: several files, with commas between them,
+give several references for each example. A file has one text on each line, and an empty line is an
+empty text. JSONL has `prediction` or `predictions` (--field), and `target`, a text or a list of
+texts (--reference_field). .conll and .conllu have words with their tags. Records on both sides are
+matched by their `id` (--id_field) if they have one, otherwise by their order. The ids of a prepared
 split are those of its records, or the numbers from 0 that predictions.jsonl has.
 
 --format=mrs reads the files of microsoft/MRS: message, reference and replies, with TABs between
 them. --rouge_csv writes what the official multilingual ROUGE command prints: low, mid and high of
 1,000 bootstrap means, here with a seed; --rouge_examples writes its lines of single examples.
-
 --n_best reads lines that begin with the number of their example and a TAB, and --scores those with
 a score and a TAB before the text, as xlbench.predict writes both.
 
 The metrics are the task's, or those that --metrics names; your own function is tasks/FILE.py:NAME.
-With --references, --task names any task that is declared, and none of its data is read: so are the
-outputs of others scored as the benchmark scores its models. --benchmark takes the metrics of its
-first task in --lang, or of --task, and the further ones of the paper's tables; one whose model is
-not here is left out, with a line that says how to get it.
-Without a task, texts are scored with multilingual_rouge, sacrebleu, chrf and distinct, and tags
-with chunk_f1 and tag_accuracy. meteor, bertscore and bleurt need tables or models; if these are
-missing, the message says how to get them. With several references, sacrebleu, chrf and ter compute
-what sacreBLEU computes, and multilingual_rouge, meteor, bertscore and bleurt take the best
-reference for each of their scores. Metrics that support only one reference refuse more.
+With --references, --task names any task that is declared, and none of its data is read. --benchmark
+takes the metrics of its first task in --lang, or of --task, and the further ones of the paper's
+tables; one whose model is not here is left out, with a line that says how to get it. Without a
+task, texts are scored with multilingual_rouge, sacrebleu, chrf and distinct, and tags with chunk_f1
+and tag_accuracy. With several references, sacrebleu, chrf and ter compute what sacreBLEU computes,
+and multilingual_rouge, meteor, bertscore and bleurt take the best reference for each of their
+scores. Metrics that support only one reference refuse more.
 
-Without --workdir the scores are only printed. With it they are written to
-WORKDIR/eval/STEP/SPLIT/TASK/, as by an evaluation; several calls may add several tasks. Then
-`python -m xlbench.report RUNS/mtg RUNS/other` shows the system beside runs. --system names it
-(default: the folder's name); folders of the same system and with different --seed are a row of
-means.
+With --workdir the scores are also written to WORKDIR/eval/STEP/SPLIT/TASK/, as by an evaluation;
+several calls may add several tasks, and xlbench.report shows the system beside runs. Folders of the
+same --system and with different --seed are a row of means.
 
 The workdir of a finished run, of xlbench.score or of a chain in place of a file adds the scores of
 --metrics to its evaluations of --split (at all steps, also of other decoding), or of --task alone;
@@ -79,34 +73,21 @@ _TEXT_METRICS = ('multilingual_rouge', 'sacrebleu', 'chrf', 'distinct')
 
 
 class _Asked(NamedTuple):
-    """The examples that are scored, and how.
-
-    Attributes:
-      task: its name.
-      references: of the examples.
-      specs: of the task's own metrics; None where nothing says them.
-      lang: of the texts.
-      tags: whether the texts are tags of words.
-      headline: the score that stands for the task; '' if none was named.
-      source: the prepared task; None for references of files.
-    """
+    """The examples that are scored, and how."""
 
     task: str
     references: outputs.References
-    specs: Sequence[Json] | None
+    specs: Sequence[Json] | None  # The task's own metrics; None where nothing says them.
     lang: str | None
-    tags: bool
-    headline: str = ''
-    source: prepared.Prepared | None = None
+    tags: bool  # Whether the texts are tags of words.
+    headline: str = ''  # The score that stands for the task, if one was named.
+    source: prepared.Prepared | None = None  # None for references of files.
 
 
 def main(argv: Sequence[str], made_by: Mapping[str, Json] | None = None) -> int:
-    """Scores what a command line names, prints the scores and, with --workdir, writes them.
+    """Scores what a command line without the program's name says; see `--help`.
 
-    Args:
-      argv: the command line, without the program's name.
-      made_by: what metrics.json has as the decoding that the predictions are from; by default the
-        method 'file'.
+    metrics.json has `made_by` as the decoding that the predictions are from; by default 'file'.
     """
     args = commands.SCORE.parse(argv)
     if os.path.isdir(args.predictions):
@@ -114,8 +95,6 @@ def main(argv: Sequence[str], made_by: Mapping[str, Json] | None = None) -> int:
         return 0
     started = time.monotonic()
     workdir = pathlib.Path(args.workdir) if args.workdir else None
-    if args.step < 0:
-        raise UserError(f'--step={args.step}; 0 or more is allowed')
     if workdir:
         scored.check(workdir, args.system or workdir.name, args.seed)
     _check_names(args)
@@ -124,20 +103,15 @@ def main(argv: Sequence[str], made_by: Mapping[str, Json] | None = None) -> int:
         asked = _asked(args, references, tags=False)
     else:
         asked = _of_files(args) if args.references else _of_task(args)
-        system = outputs.read_outputs(
-            args.predictions,
-            format=args.format,
-            field=args.field,
-            id_field=args.id_field,
-            n_best=args.n_best,
-            scores=args.scores,
-            tags=asked.tags,
-        )
+        names = ('format', 'field', 'id_field', 'n_best', 'scores')
+        form = {name: getattr(args, name) for name in names}
+        system = outputs.read_outputs(args.predictions, tags=asked.tags, **form)
     asked = asked._replace(references=asked.references.first(args.num_examples))
     n_best = system.for_references(asked.references)
     suite = _suite(args, asked)
     counts = list(map(len, asked.references.targets))
-    scores, per_example = suite.score(*_compared(asked, n_best))
+    targets, texts = _compared(asked, n_best)
+    scores, per_example = suite.score(targets, texts)
     signatures = suite.signatures(counts)
     note = _about_texts(asked, n_best)
     folder = None
@@ -170,7 +144,7 @@ def main(argv: Sequence[str], made_by: Mapping[str, Json] | None = None) -> int:
         print(f'{name}: {signature}')
     if note:
         print(note)
-    _write_rouge(args, suite, *_compared(asked, n_best))
+    _write_rouge(args, suite, targets, texts)
     if empty := sum(not row for row in n_best):
         print(f'{empty} of {len(n_best)} examples have no prediction, and were scored as empty')
     if folder:
@@ -187,11 +161,10 @@ def _add(args: argparse.Namespace) -> None:
     for name, value in vars(args).items():
         if name not in taken and value != defaults[name]:
             raise UserError(f'--{name} is for files of predictions; {args.predictions} is a folder')
-    names = [name for name in args.metrics.split(',') if name]
-    if not names:
+    if not args.metrics:
         raise UserError(f'{args.predictions} is a folder; name the metrics to add with --metrics')
     flags = dict(split=args.split, task=args.task, lang=args.lang or '', say=say)
-    changed = adding.add(args.predictions, names, **flags)
+    changed = adding.add(args.predictions, args.metrics, **flags)
     for folder in changed:
         print(f'added to {folder}')
     if not changed:
@@ -226,9 +199,8 @@ def _about_texts(asked: _Asked, n_best: Sequence[Sequence[str]]) -> str:
 
     firsts = [texts[0] if texts else '' for texts in n_best]
     name = asked.references.name
-    few = distinct.collapse(name, [row[0] for row in asked.references.targets], firsts)
-
     targets = asked.references.targets
+    few = distinct.collapse(name, [row[0] for row in targets], firsts)
     seen = {text for row in targets for text in row}
     if asked.tags:
         seen = {tag for text in seen for tag in tagging.split(text)}
@@ -247,7 +219,7 @@ def _check_names(args: argparse.Namespace) -> None:
     if args.metrics:
         from xlbench.metrics import suite as suite_lib  # It loads for half a second.
 
-        for name in args.metrics.split(','):
+        for name in args.metrics:
             suite_lib.check_name(name)
 
 
@@ -256,14 +228,10 @@ def _of_files(args: argparse.Namespace) -> _Asked:
     for name in ('like', 'vocabulary', 'sample'):
         if getattr(args, name):
             raise UserError(f'--{name} is for prepared data; leave it out, or --references')
-    paths = [path for path in args.references.split(',') if path]
-    if not paths:
-        raise UserError(f'--references={args.references} names no file')
-    chosen = [name for name in args.metrics.split(',') if name]
-    tags = outputs.format_of(paths[0]) in _TAG_FORMATS
-    tags |= bool(chosen) and set(chosen) <= set(_TAG_METRICS)
+    tags = outputs.format_of(args.references[0]) in _TAG_FORMATS
+    tags |= bool(args.metrics) and set(args.metrics) <= set(_TAG_METRICS)
     references = outputs.read_references(
-        paths, field=args.reference_field, id_field=args.id_field, tags=tags
+        args.references, field=args.reference_field, id_field=args.id_field, tags=tags
     )
     return _asked(args, references, tags)
 
@@ -329,14 +297,8 @@ def _of_task(args: argparse.Namespace) -> _Asked:
         raise UserError('name the references: --task=NAME of a prepared task, or --references=FILE')
     if args.reference_field != 'target':
         raise UserError('--reference_field is for --references; a prepared task has one target')
-    task = config_lib.open_task(
-        args.task,
-        args.split,
-        like=args.like,
-        root=args.root,
-        vocabulary=args.vocabulary,
-        sample=args.sample,
-    )
+    place = {name: getattr(args, name) for name in ('like', 'root', 'vocabulary', 'sample')}
+    task = config_lib.open_task(args.task, args.split, **place)
     manifest = task.manifest
     return _Asked(
         args.task,
@@ -368,10 +330,9 @@ def _suite(args: argparse.Namespace, asked: _Asked) -> 'metrics.Suite':
     from xlbench import metrics  # They load for half a second, which a slip need not wait for.
     from xlbench.metrics import suite as suite_lib
 
-    names = [name for name in args.metrics.split(',') if name]
-    if names or asked.specs is None:
+    if args.metrics or asked.specs is None:
         usual = ('mrs_rouge',) if args.format == 'mrs' else _TEXT_METRICS
-        chosen = names or (_TAG_METRICS if asked.tags else usual)
+        chosen = args.metrics or (_TAG_METRICS if asked.tags else usual)
         specs: Sequence[Json] = [suite_lib.named(name, asked.lang) for name in chosen]
     else:
         specs = asked.specs

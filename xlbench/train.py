@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from xlbench import commands
 
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
-    commands.check_first(commands.run, sys.argv)
+    commands.check_first(commands.parse_train, sys.argv)
 
 import jax
 from ml_collections import ConfigDict
@@ -36,7 +36,7 @@ from xlbench.training.loop import Trainer
 
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
-    config, workdir, only_say = commands.run(argv)
+    config, workdir, only_say = commands.parse_train(argv)
     joined = cluster.join()
     if only_say:
         for line in (*dry_run.of_run(config, workdir), dry_run.LAST):
@@ -50,10 +50,8 @@ def main(argv: Sequence[str]) -> None:
 def train(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
     """Trains every stage of the config, evaluates, and prints the benchmark's table.
 
-    Args:
-      config: see configs/; every block is the arguments of one function.
-      workdir: made, or resumed if this config was begun in it.
-      joined: how the processes of the run found each other, to say it.
+    The workdir is made, or resumed if this config was begun in it. `joined` is how the processes of
+    the run found each other.
 
     Raises:
       UserError: before anything is written, if config, data, mesh or workdir cannot work, or if
@@ -72,7 +70,7 @@ def train(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
         tracking.check(config.get('trackers', ()))
     with (
         locks.folder(workdir, active=first),
-        sessions.recorded(workdir, active=first) as session,
+        sessions.Recorder(workdir, active=first) as session,
         Interruption() as interruption,
     ):
         # 2. What the config's blocks build: mesh, data, model, objective, evaluators.

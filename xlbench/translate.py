@@ -9,39 +9,33 @@ An engine is `apertium` (apt-get install apertium apertium-eng-spa ...), a progr
 reads and writes lines ('command:my_engine --from={source} --to={target}'), the address of a server
 with LibreTranslate's interface (http://localhost:5000; XLBENCH_TRANSLATE_KEY is its key), a file of
 translations that were made elsewhere (file:PATH, TSV of text and translation, or JSONL with
-`source` and `translation`), or a model as xlbench.predict takes it: a workdir, a folder in the form
-of Hugging Face or a hub name, with the flags of decoding.
+`source` and `translation`), or a model as xlbench.predict takes it, with the flags of decoding.
 
-The input has one text on each line, or is JSONL, a JSON array of objects, or TSV. --field names the
-fields to translate: keys of objects, or numbers of columns from 1. Other fields are kept; of
-objects, --keep can select some of them. A JSON array becomes JSONL. --lower lower-cases texts
-before they are translated. A pattern (--input='train/en/*.tsv') reads several files one after
-another. Names that end in .gz are packed. --input_task in place of --input translates the `inputs`
-of the examples of that task and --split: the output is JSONL with id, inputs and targets, a corpus
-to train on. --like=RUNS/mtg says where the task's data is, or --root and --vocabulary do.
+The input has one text on each line, or is JSONL, a JSON array of objects (which becomes JSONL), or
+TSV. --field names the fields to translate: keys of objects, or numbers of columns from 1. Other
+fields are kept; of objects, --keep can select some of them. A pattern (--input='train/en/*.tsv')
+reads several files one after another. Names that end in .gz are packed. --input_task in place of
+--input translates the `inputs` of the examples of that task and --split: the output is JSONL with
+id, inputs and targets, a corpus to train on.
 
 --unit=turn translates a dialogue turn by turn: each line of a text is translated by itself, and the
 name at its beginning is kept. This is the default for the examples of a task; otherwise a text is
 translated as a whole (--unit=text).
 
 --workers=N has N processes that translate batches, each with an engine of its own; with --beam they
-are workers of Apache Beam, for corpora that outgrow a machine, and what stands behind -- is for its
-runner. The output stays the same.
+are workers of Apache Beam. The output stays the same.
 
 Translations are cached by text and engine (--cache, by default DATA/translations), so that no
-command translates a text twice, and a killed command continues where it was. Files appear when they
-are whole. The file OUTPUT.about.json (in place of OUTPUT's own ending) says how OUTPUT was made:
-engine, version, languages, input, counts, and each text that was not translated, with the reason.
-Such texts become empty, or with --failed=drop their records are left out; in both cases the exit
-code is 1.
+command translates a text twice, and a killed command continues where it was. The file
+OUTPUT.about.json (in place of OUTPUT's own ending) says how OUTPUT was made, and which texts were
+not translated, and why. Such texts become empty, or with --failed=drop their records are left out;
+in both cases the exit code is 1.
 
 `chain` runs and scores a chain of models, such as a summariser and a translator, or generation in
 English that is followed by translation (arXiv:2108.07140, Figure 6):
 
   python -m xlbench.translate chain RUNS/summariser translate:RUNS/translator \
       --task=clidsum_xsamsum_en_de --workdir=RUNS/sum_trans
-  python -m xlbench.translate chain RUNS/mtg translate:apertium \
-      --task=mtg_qg_en_es --workdir=RUNS/generated_then_translated
 
 From Python:
 
@@ -61,9 +55,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
 from xlbench import jobs
-from xlbench.settings import decoding_flags
-from xlbench.system import errors, files, flags as shared, locks
-from xlbench.system.command_line import CommandLine, flag, say
+from xlbench.settings import decoding
+from xlbench.system import errors, files, locks
+from xlbench.system.command_line import (
+    CACHE,
+    TASK_DATA,
+    CommandLine,
+    chosen_root,
+    engine_flags,
+    flag,
+    say,
+    words,
+)
 from xlbench.system.errors import UserError
 from xlbench.system.progress import Progress
 from xlbench.translation import engines, jobs as translation_jobs
@@ -74,27 +77,27 @@ if TYPE_CHECKING:  # It loads for a second, which a slip need not wait for.
 
 
 FLAGS = (
-    shared.engine_flags(required=True),
+    engine_flags(required=True),
     flag('--source_lang', 'ISO code of the texts', required=True),
     flag('--target_lang', 'ISO code of the translations', required=True),
     flag('--input', 'file, or pattern of files', ''),
     flag('--input_task', 'task whose examples are translated', ''),
     flag('--output', 'new file', required=True),
-    flag('--field', 'keys, or numbers of TSV columns, to translate', ''),
-    flag('--keep', 'other keys of objects to write', ''),
+    flag('--field', 'keys, or numbers of TSV columns, to translate', (), type=words),
+    flag('--keep', 'other keys of objects to write', (), type=words),
     flag('--lower', 'lower-case texts first', False),
     flag('--format', "default: by the input's name", choices=('text', 'jsonl', 'json', 'tsv')),
     flag('--unit', 'translate texts or turns', choices=('text', 'turn')),
-    shared.CACHE,
+    CACHE,
     jobs.FLAGS,
     flag(
         '--failed', 'a text without translation is empty, or its record dropped', 'empty',
         choices=('empty', 'drop'),
     ),
     flag('--split', 'split of the task', 'test'),
-    shared.TASK_DATA,
+    TASK_DATA,
     flag('--num_examples', 'most examples of a task; 0: all', 0),
-    decoding_flags.FLAGS,
+    decoding.FLAGS,
 )  # fmt: skip
 COMMAND = CommandLine('translate', __doc__, FLAGS, {'chain': 'xlbench.chains.command'})
 
@@ -141,7 +144,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     """Raises UserError for flags that contradict each other, and fills in the defaults."""
-    args.cache = args.cache or os.path.join(shared.chosen_root(args.root), 'translations')
+    args.cache = args.cache or os.path.join(chosen_root(args.root), 'translations')
     if bool(args.input) == bool(args.input_task):
         raise UserError('name what is translated: --input=FILE, or a task with --input_task')
     if not args.input and (args.field or args.format or args.keep or args.lower):
@@ -181,10 +184,8 @@ def _files(
     from xlbench.data import outputs, readers
     from xlbench.translation import records
 
-    fields = [field for field in args.field.split(',') if field]
-    keep = [field for field in args.keep.split(',') if field]
     name = args.format or records.format_of(args.input)
-    form = records.Form(name, fields, keep=keep, lower=args.lower)
+    form = records.Form(name, args.field, keep=args.keep, lower=args.lower)
     paths = readers.find(args.input)
     if not paths:
         raise UserError(f'there is no file {args.input}')
@@ -235,7 +236,7 @@ def _about(
         'target_lang': args.target_lang,
         'inputs': dict(hashes),
         'sha256': outputs.sha256(output),
-        'fields': args.field,
+        'fields': ','.join(args.field),
         'texts': job.counts.texts,
         'translated_before': job.counts.kept,
         'translated_now': job.counts.made,

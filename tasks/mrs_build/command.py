@@ -59,11 +59,10 @@ from collections.abc import Callable, Sequence
 
 from xlbench import benchmarks, jobs
 from xlbench.jobs import Engine, shards
-from xlbench.settings import decoding_flags
+from xlbench.settings import decoding
 from xlbench.system import locks, machine
-from xlbench.system.command_line import CommandLine, flag
+from xlbench.system.command_line import CommandLine, engine_flags, flag, positive, share, whole
 from xlbench.system.errors import UserError
-from xlbench.system.flags import engine_flags, positive, share, whole
 from xlbench.tasks.building import builds
 from xlbench.tasks.building.builds import ENGLISH, TRANSLATED, Options, Setting, Settings
 from xlbench.tasks.mrs_build import dumps, pairs, plugins, publish, translating
@@ -295,7 +294,7 @@ FLAGS = (
     flag('--partitions', 'default: one for each 16 MiB of dumps, at most 4096', 0, type=whole(0)),
     flag('--redo', 'repeat the steps that other options change', False),
     engine_flags(required=False),
-    decoding_flags.FLAGS,
+    decoding.FLAGS,
     flag('--mt_languages', 'default: all but English', (), type=_codes),
     flag('--mt_pairs', 'training pairs to translate', benchmarks.MRS.num_mt_pairs, type=whole(0)),
     flag('--mt_valid_pairs', 'validation pairs to translate', 50_000, type=whole(0)),

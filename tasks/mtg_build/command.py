@@ -52,11 +52,10 @@ from xlbench.benchmarks import MTG, mtg
 from xlbench.data import outputs
 from xlbench.jobs import Engine
 from xlbench.judgement import corrections
-from xlbench.settings import decoding_flags
+from xlbench.settings import decoding
 from xlbench.system import errors, files, locks
-from xlbench.system.command_line import CommandLine, flag, say
+from xlbench.system.command_line import CommandLine, engine_flags, flag, say, share, whole
 from xlbench.system.errors import UserError
-from xlbench.system.flags import engine_flags, share, whole
 from xlbench.tasks.building import builds
 from xlbench.tasks.building.builds import ENGLISH, TRANSLATED, Options, Setting, Settings
 from xlbench.tasks.mtg_build import correcting, originals, publishing, translating
@@ -231,7 +230,7 @@ _BUILD = (
     flag('--max_bad', 'largest share of bad examples', 0.0, type=share),
     jobs.FLAGS,
     engine_flags(required=True),
-    decoding_flags.FLAGS,
+    decoding.FLAGS,
 )  # fmt: skip
 _CORRECT = (
     _PLACE,

@@ -369,7 +369,7 @@ def test_source_training_is_the_papers(task):
 )
 def test_sweeps_are_accepted_and_adapt_their_own_source(variant):
     config = load('fewshot', variant, '--config.source.seed=1')
-    sweep.check_config(config)
+    sweep.checked_adapt(config)
     source, _, task = variant.partition(',task=')
     assert config_lib.to_dict(config.source) == config_lib.to_dict(
         load('fewshot_source', f'{source},task={task}', '--config.seed=1')
@@ -641,9 +641,9 @@ def test_what_else_may_choose_a_retriever_or_a_model_of_translated_pairs():
     assert config.best.score == 'dev/mean/mrs_validation_rouge'
     assert (config.evals.dev.lm_weight, config.evals.test.lm_weight) == (0.5, 0.0)
     assert 'lm_weights' not in config.evals.dev
-    config_lib.check_config(config)
+    config_lib.check_names(config)
     swept = load('mrs_retriever', 'mbert,scenario=mono,source=ja,validation=sweep')
-    config_lib.check_config(swept)
+    config_lib.check_names(swept)
     assert swept.evals.dev.lm_weights == (0.45, 0.5, 0.55)
     assert swept.best.score == config.best.score and 'lm_weights' not in swept.evals.test
     sample = load('mrs_generator', 'scenario=mt,source=de,dev=translated')

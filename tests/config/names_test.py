@@ -260,7 +260,7 @@ def test_fields_that_a_config_leaves_to_defaults_can_be_set():
     assert config.stages.stage1.optimizer.momentum == 0.9
     assert config.evals.test.decoding.to_dict() == {'num_beams': 4, 'method': 'beam'}
     assert (config.batches.prefetch, config.lora.also_train) == (2, ('head.*',))
-    config_lib.check_config(config)
+    config_lib.check_names(config)
     model = models.config(**config.model.to_dict() | {'vocab_size': 64})
     assert (model.num_encoder_layers, model.num_decoder_layers) == (4, 2)
     adapt = parse('--config=fewshot', '--config.source.model.num_layers=1').config
@@ -304,17 +304,17 @@ def test_a_stage_and_an_evaluation_of_one_name_are_told_apart():
     with config.unlocked():
         config.evals = {'stage1': 3}
     with pytest.raises(UserError, match=r'^config\.evals\.stage1 is 3; it must be a block'):
-        config_lib.check_config(config)
+        config_lib.check_names(config)
 
 
 def test_checkpoints_have_numbers(tmp_path):
     (tmp_path / 'config.json').write_text('{"config": {"stages": {}}}')
     for name in ('8', '12', '²', '٣', 'tmp'):
         (tmp_path / 'checkpoints' / name).mkdir(parents=True)
-    config_lib.check_run(str(tmp_path), '--workdir', '12')
+    config_lib.check_checkpoint(str(tmp_path), '--workdir', '12')
     for step in ('²', '٣', '7'):
         with pytest.raises(UserError, match=r'it has best, last, 8, 12$'):
-            config_lib.check_run(str(tmp_path), '--workdir', step)
+            config_lib.check_checkpoint(str(tmp_path), '--workdir', step)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -322,7 +322,7 @@ def test_checkpoints_have_numbers(tmp_path):
 
 
 def test_a_home_that_nobody_has_is_no_folder():
-    for check in (config_lib.check_run, config_lib.check_source):
+    for check in (config_lib.check_checkpoint, config_lib.check_source):
         with pytest.raises(UserError, match='there is no folder ~nobody-has-this/run'):
             check('~nobody-has-this/run', 'model')
 
@@ -332,7 +332,7 @@ def test_a_sweep_s_workdir_is_no_run(tmp_path):
     config_lib.claim_workdir(str(tmp_path / 'sweep'), ConfigDict(sweep), {})
     for ask_for in (
         lambda folder: config_lib.read_config(folder),
-        lambda folder: config_lib.check_run(folder, 'workdir'),
+        lambda folder: config_lib.check_checkpoint(folder, 'workdir'),
         lambda folder: config_lib.check_source(folder, 'init_from'),
     ):
         with pytest.raises(UserError, match=r'is the workdir of a sweep.*sweep/source'):

@@ -100,7 +100,7 @@ def overrides(plain: ConfigDict, keys: list[str], choose: random.Random) -> list
 def check(file: str, given: list[str]) -> ConfigDict:
     """As the programs do it, up to where data is read."""
     config, *_ = config_lib.parse_command(['train', f'--config={file}', *given])
-    (sweep.check_config if config_lib.is_sweep(config) else runs.check_config)(config)
+    (sweep.checked_adapt if config_lib.is_sweep(config) else runs.check_config)(config)
     run = config.source if config_lib.is_sweep(config) else config
     memory.check(run, partitioning.make_mesh(**run.mesh))
     return config

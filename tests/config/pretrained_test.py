@@ -46,7 +46,7 @@ def test_lengths_beyond_the_positions_are_refused_at_once(folder):
     flags = f'--config.model.from={folder}', f'--config.evals.test.lengths.inputs={most + 1}'
     config = parse(f'--config=finetune:encoder,objective=tagging,mixture=x,inputs={most}', *flags)
     with pytest.raises(UserError, match=rf'evals.test.lengths.inputs is {most + 1}, .* for {most}'):
-        config_lib.check_config(config)
+        config_lib.check_names(config)
     for name, length, refused in (
         ('mtg_mt5', 10**5, False),  # Relative positions.
         ('clidsum_mbart:large,scenario=mono', 2000, True),
@@ -54,9 +54,9 @@ def test_lengths_beyond_the_positions_are_refused_at_once(folder):
         config = parse(f'--config={name}', f'--config.batches.lengths.inputs={length}')
         if refused:
             with pytest.raises(UserError, match=f'lengths.inputs is {length}'):
-                config_lib.check_config(config)
+                config_lib.check_names(config)
         else:
-            config_lib.check_config(config)
+            config_lib.check_names(config)
 
 
 def test_dropout_is_the_configs_unless_the_model_has_none(copy):
@@ -72,7 +72,7 @@ def test_dropout_is_the_configs_unless_the_model_has_none(copy):
 @pytest.mark.parametrize('name', CONFIGS)
 def test_one_line_says_it_in_every_config(folder, name):
     config = parse(f'--config={name}', f'--config.model.from={folder}')
-    config_lib.check_config(config)
+    config_lib.check_names(config)
     family, model = CONFIGS[name], config.model.to_dict()
     assert model['family'] == family and 'size' not in model and 'from' not in model
     assert config.init_from == config.data.vocabulary == folder
@@ -96,7 +96,7 @@ def test_what_the_command_line_says_goes_first(folder):
 def test_a_sweep_and_a_file_of_ones_own(folder, tmp_path):
     config = parse('--config=fewshot', f'--config.source.model.from={folder}')
     assert config.source.model.emb_dim == 16 and config.source.init_from == folder
-    config_lib.check_sweep(config)
+    config_lib.check_sweep_names(config)
     path = tmp_path / 'mine.py'
     path.write_text(
         'from xlbench.configs import fewshot_source\n\n\n'
@@ -106,7 +106,7 @@ def test_a_sweep_and_a_file_of_ones_own(folder, tmp_path):
         '    return c\n'
     )
     config = parse(f'--config={path}')
-    config_lib.check_config(config)
+    config_lib.check_names(config)
     assert config.model.family == 'token_classifier' and config.model.num_layers == 2
     assert config.model.classifier_dropout_rate == 0.3
 
@@ -114,7 +114,7 @@ def test_a_sweep_and_a_file_of_ones_own(folder, tmp_path):
 def test_prompts_become_ids(copy):
     encoder_folders.make_sentences(copy)
     config = parse('--config=mrs_retriever', f'--config.model.from={copy}')
-    config_lib.check_config(config)
+    config_lib.check_names(config)
     assert (config.model.left_prompt, config.model.right_prompt) == ('query: ', 'passage: ')
     assert config.model.pooling == 'mean' and config.model.normalize is True
     tokenizer = tokenizers.load(copy, '')

@@ -200,7 +200,7 @@ def test_the_same_of_sweeps():
     config = fewshot.get_config()
     config.unlock()
     paths = {('adapt',): list(config_lib.block_fields(config, 'adapt'))}
-    taken = accepted(config, sweep.check_config, paths)
+    taken = accepted(config, sweep.checked_adapt, paths)
     assert not any(taken[name] for name in ('nan', 'inf', '-inf', '-1', 'text', 'none', 'nested'))
     assert taken['0'] == {
         f'adapt.{key}'

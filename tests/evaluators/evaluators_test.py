@@ -404,7 +404,7 @@ def test_an_evaluator_of_the_user_scores_a_run(own, tiny_root, tmp_path):
     name = next(iter(config.evals))
     with config.unlocked():
         config.evals[name].update(type=own, mark=' ', decode=True)
-    config_lib.check_config(config)
+    config_lib.check_names(config)
     parts = runs.build(config)
     evaluator, _ = parts.evals[name]
     assert (type(evaluator).__name__, evaluator.mark) == ('Shouting', ' ')
@@ -436,6 +436,6 @@ def test_a_type_that_cannot_score_is_refused(own, tiny_root, kind, message):
     with config.unlocked():
         config.evals[name].type = kind
     with pytest.raises(UserError) as error:
-        config_lib.check_config(config)
+        config_lib.check_names(config)
         runs.build(config)
     assert message.format(f'{name}.type') in str(error.value)

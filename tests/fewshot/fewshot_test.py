@@ -482,7 +482,7 @@ def test_what_a_search_of_learning_rates_needs(root, tmp_path):
     ):
         config = tiny_sweep(root, 'tagging', **rates | options)
         with pytest.raises(errors.UserError, match=message):
-            sweep.check_config(config)
+            sweep.checked_adapt(config)
 
 
 def test_a_finished_source_model_is_adapted_as_one_trained_here(run, root, tmp_path):

@@ -107,7 +107,7 @@ def test_a_folder_becomes_a_workdir_and_a_folder_again(folder, tmp_path):
 def test_a_config_takes_it_as_it_is(folder):
     argv = ['train', '--config=finetune:pretrained,mixture=news_x', f'--config.model.from={folder}']
     config, *_ = config_lib.parse_command(argv)
-    config_lib.check_config(config)
+    config_lib.check_names(config)
     assert config.init_from == config.data.vocabulary == str(folder)
     assert config.objective.name == 'generation' and config.model.dropout_rate == 0.0
     assert models.config(**config.model).ssru

@@ -20,12 +20,12 @@ import tokenizer_files
 
 from xlbench import commands, convert, decoding, models, predict
 from xlbench.data import features, tokenizers
-from xlbench.decoding import flags
 from xlbench.huggingface import checkpoint as hf_checkpoint, tensors
 from xlbench.inference import answer_lines, answering, generator, reranking
 from xlbench.inference.answering import Example, Languages, LoadedModel
 from xlbench.models import lora
 from xlbench.parallel import partitioning
+from xlbench.settings.decoding import FLAGS, given_options
 from xlbench.system.errors import UserError
 from xlbench.training import checkpoints, objectives, train_step
 
@@ -248,8 +248,8 @@ def test_checkpoints(run, tmp_path):
         predict.load(str(run), batch_size=0)
     for name in ('rows.xlsx', 'rows.json.gz'):  # Neither is a text; the latter may be JSONL.
         with pytest.raises(UserError, match=f'--input={name} does not look like a text or JSONL'):
-            commands.predict_flags(['predict', 'model', f'--input={name}'])
-    assert commands.predict_flags(['predict', 'model', '--input=rows.json', '--field=a']).field
+            commands.parse_predict(['predict', 'model', f'--input={name}'])
+    assert commands.parse_predict(['predict', 'model', '--input=rows.json', '--field=a']).field
     with pytest.raises(UserError, match='max_input_length is 1; 2 or more'):
         predict.load(str(run), max_input_length=1)
     for name, value in (('responses', 'file.txt'), ('lm_weight', 0.0)):
@@ -398,11 +398,11 @@ def test_the_method_follows_from_the_options():
         ({'top_p': 0.5}, 'sample'),
         ({'num_beams': 1}, 'greedy'),
     ):
-        found = flags.changed(greedy, changes)
+        found = greedy.changed(changes)
         assert (found.method, found.max_length, found.banned) == (method, 9, ((7,),))
     beams = decoding.Options('beam', num_beams=4, length_penalty=0.6)
-    assert flags.changed(beams, {'num_beams': 2}).length_penalty == 0.6
-    assert flags.changed(beams, {'method': 'greedy'}) == decoding.Options()
+    assert beams.changed({'num_beams': 2}).length_penalty == 0.6
+    assert beams.changed({'method': 'greedy'}) == decoding.Options()
 
 
 def test_every_option_is_a_flag_with_a_description():
@@ -411,20 +411,18 @@ def test_every_option_is_a_flag_with_a_description():
         '--length_penalty=0.6 --early_stopping=never --no_repeat_ngram=3 --repetition_penalty=1.5 '
         '--banned=7,8+9 --forced_last=True'
     )
-    given = flags.given(commands.predict_flags(['predict', *line.split()]))
+    given = given_options(commands.parse_predict(['predict', *line.split()]))
     assert decoding.Options(**given) == decoding.Options(
         'beam', 5, 2, 4, 2, 0.6, 'never', no_repeat_ngram=3, repetition_penalty=1.5,
         banned=(7, (8, 9)), forced_last=True,
     )  # fmt: skip
-    assert flags.given(commands.predict_flags(['predict', 'm'])) == {}
-    assert all(len(text) > 10 for text in flags._descriptions().values())
+    assert given_options(commands.parse_predict(['predict', 'm'])) == {}
+    assert all(len(settings['help']) > 10 for _, settings in FLAGS)
     for flag in ('--early_stopping=yes', '--banned=a', '--top_k=x', '--mesh=rows=2'):
         with pytest.raises(UserError, match=flag[2:].partition('=')[0]):
-            commands.predict_flags(['predict', 'm', flag])
-    assert commands.predict_flags(['predict', 'm', '--mesh=data=-1,tensor=2']).mesh == {
-        'data': -1,
-        'tensor': 2,
-    }
+            commands.parse_predict(['predict', 'm', flag])
+    args = commands.parse_predict(['predict', 'm', '--mesh=data=-1,tensor=2'])
+    assert args.mesh == {'data': -1, 'tensor': 2}
 
 
 # --------------------------------------------------------------------------------- the command line

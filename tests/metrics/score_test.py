@@ -406,7 +406,7 @@ def test_mistakes(texts, tmp_path, capsys):
         ((outputs, *mixed, f'--workdir={run_folder}'), 'is the workdir of a run; name another'),
         ((outputs, *mixed, f'--workdir={tmp_path}'), 'exists and holds no scores of xlbench'),
         ((outputs, *mixed, '--num_examples=9'), '--num_examples=9; .* has 4 examples'),
-        ((outputs, '--references=,'), '--references=, names no file'),
+        ((outputs, '--references=,'), 'name the references: --task=NAME'),
         ((tmp_path / 'none.txt', *mixed), 'there is no file .*none.txt'),
         ((outputs, '--references=none.de', '--lang=de'), 'there is no file none.de'),
         (

@@ -28,7 +28,7 @@ from xlbench.plan import (
     hlo,
     study as study_lib,
 )
-from xlbench.system import logs, machine
+from xlbench.system import files, machine
 from xlbench.system.errors import UserError
 from xlbench.training import optimizers, train_step
 
@@ -215,7 +215,7 @@ def test_adapters_of_languages_need_the_products_of_one(tiny_root, monkeypatch):
 
 
 def test_a_plan_as_json_and_in_words(small_plan):
-    read = json.loads(logs.as_json(small_plan))
+    read = json.loads(files.as_json(small_plan))
     assert read == small_plan
     assert read['format'] == plan.FORMAT
     assert read['device']['capacity'] is None and read['fits'] is None
@@ -249,7 +249,7 @@ def test_devices_of_a_cpu_share_the_memory_of_the_process(tiny_root, monkeypatch
 
 
 def test_a_program_that_cannot_be_read_is_said(small_plan):
-    read = json.loads(logs.as_json(small_plan))
+    read = json.loads(files.as_json(small_plan))
     read['plan']['programs'][0] |= {'collectives': None, 'unreadable': 'INTERNAL: async-update'}
     lines = list(figures.lines_of(read))
     assert any('collectives: not given' in x and 'INTERNAL: async-update' in x for x in lines)
@@ -322,7 +322,7 @@ def test_gpus_by_name_are_counted_for_and_nothing_is_compiled(tiny_root, small_p
     monkeypatch.setattr(devices_lib, 'CUDA', 'no_such_package')
     config = tiny.tiny_config(tiny_root, mesh__data=4, mesh__fsdp=2)
     result = plan.make_plan(config, 'h100:8', vocab_size=128, mfu=0.5)
-    assert json.loads(logs.as_json(result)) == result
+    assert json.loads(files.as_json(result)) == result
     flops, hours = small_plan['plan']['model_flops'], result['hours']
     assert result['plan']['model_flops'] == flops and result['plan']['programs'] == []
     assert hours['step_seconds'] == pytest.approx(flops / (0.5 * 8 * 989e12))
@@ -356,7 +356,7 @@ def test_what_every_device_holds_whole_is_said(tiny_root, small_plan, monkeypatc
     job = study_lib.make_job(config, devices_lib.devices_of('cpu:8'), 128, 2)
     found = partitioning.held_whole(job.state)
     assert any(line.startswith('params/') for line in found), found
-    result = json.loads(logs.as_json(small_plan))
+    result = json.loads(files.as_json(small_plan))
     result['plan']['held_whole'] = found
     lines = list(figures.lines_of(result))
     assert f'held whole by every device: {found[0]}' in lines

@@ -120,12 +120,8 @@ def test_the_progress_line():
         'loss': 3.14159, 'learning_rate': 1e-3, 'tokens_per_second': 45_678.0,
         'examples_per_second': 123.4, 'input_wait': 0.0123,
     }  # fmt: skip
-    assert logs.progress(50, 900, 'stage1', values, 125) == (
+    assert logs.step_line(50, 900, 'stage1', values, 125) == (
         'stage1 50/900 | loss 3.1416 | lr 1.00e-03 | 45.7k tokens/s | 123.4 examples/s | '
         'input wait 1.2% | 2m05s left'
     )
-    assert '| MFU 41.5% |' in logs.progress(50, 900, 'stage1', values | {'mfu': 0.415}, 1)
-
-
-def test_json_is_readable():
-    assert logs.as_json({'b': 'für', 'a': [1]}) == '{\n "b": "für",\n "a": [\n  1\n ]\n}\n'
+    assert '| MFU 41.5% |' in logs.step_line(50, 900, 'stage1', values | {'mfu': 0.415}, 1)

@@ -12,7 +12,7 @@ def test_a_session_says_what_it_cost(tmp_path, monkeypatch):
     now = [100.0]
     monkeypatch.setattr(sessions.time, 'monotonic', lambda: now[0])
     monkeypatch.setattr(sessions.sys, 'argv', ['xlbench/train.py', '--config=x.py'])
-    with sessions.recorded(tmp_path) as session:
+    with sessions.Recorder(tmp_path) as session:
         now[0] += 7
         session.begin('data 1 on 2 cpu devices', processes=2)
     (found,) = sessions.read(tmp_path)
@@ -24,9 +24,9 @@ def test_a_session_says_what_it_cost(tmp_path, monkeypatch):
 
 
 def test_sessions_add_up_however_they_end(tmp_path):
-    with sessions.recorded(tmp_path) as session:
+    with sessions.Recorder(tmp_path) as session:
         session.begin('one')
-    with pytest.raises(KeyboardInterrupt), sessions.recorded(tmp_path) as session:
+    with pytest.raises(KeyboardInterrupt), sessions.Recorder(tmp_path) as session:
         session.begin('two')
         raise KeyboardInterrupt
     assert [found.devices for found in sessions.read(tmp_path)] == ['one', 'two']
@@ -38,7 +38,7 @@ def test_what_lasts_is_written_before_it_ends(tmp_path, monkeypatch):
     written = sessions.threading.Event()
     write = sessions.files.write
     monkeypatch.setattr(sessions.files, 'write', lambda *args: (write(*args), written.set()))
-    with sessions.recorded(tmp_path) as session:
+    with sessions.Recorder(tmp_path) as session:
         session.begin('a machine')
         assert written.wait(20)
         assert [found.devices for found in sessions.read(tmp_path)] == ['a machine']
@@ -46,9 +46,9 @@ def test_what_lasts_is_written_before_it_ends(tmp_path, monkeypatch):
 
 
 def test_a_folder_that_is_not_claimed_stays_as_it_is(tmp_path):
-    with pytest.raises(UserError, match='another config'), sessions.recorded(tmp_path):
+    with pytest.raises(UserError, match='another config'), sessions.Recorder(tmp_path):
         raise UserError('another config')
-    with sessions.recorded(tmp_path, active=False) as session:  # Of another process of the run.
+    with sessions.Recorder(tmp_path, active=False) as session:  # Of another process of the run.
         session.begin('x')
     assert not list(tmp_path.iterdir()) and sessions.read(tmp_path) == []
 
@@ -58,7 +58,7 @@ def test_a_file_that_is_not_ours(tmp_path):
     run = tmp_path / 'run'
     run.mkdir()
     (run / sessions.FILE).symlink_to('../elsewhere')
-    with pytest.raises(UserError, match='outside of'), sessions.recorded(run) as session:
+    with pytest.raises(UserError, match='outside of'), sessions.Recorder(run) as session:
         session.begin('x')
     assert (tmp_path / 'elsewhere').read_text() == ''
     (tmp_path / sessions.FILE).write_text(json.dumps({'began': 3}))

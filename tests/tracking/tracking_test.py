@@ -21,7 +21,7 @@ from xlbench.system.errors import UserError
 from xlbench.tracking import following
 
 CONFIG = {'seed': 0, 'mesh': {'data': -1}, 'stages': {'stage1': {'num_steps': 3}}}
-SAMPLES = [logs.Sample('wer | <b>fragt</b>', 'a*b*', 'zwei\nZeilen')]
+SAMPLES = [tracking.Sample('wer | <b>fragt</b>', 'a*b*', 'zwei\nZeilen')]
 
 
 @pytest.fixture(autouse=True)
@@ -138,7 +138,7 @@ def test_wandb_and_mlflow_offline_and_resumed(tmp_path, monkeypatch):
         assert b'train/stage1/loss' in content and b'num_steps' in content
         (table,) = folder.rglob('*.table.json')
         content = json.loads(table.read_text())
-        assert content == {'columns': list(logs.Sample._fields), 'data': [[*SAMPLES[0]]]}
+        assert content == {'columns': list(tracking.Sample._fields), 'data': [[*SAMPLES[0]]]}
     with contextlib.closing(sqlite3.connect(tmp_path / 'mlflow.db')) as base:
         assert base.execute('SELECT run_uuid, name, status FROM runs').fetchall() == [
             (identity['mlflow'], tmp_path.name, 'FINISHED')

@@ -107,10 +107,10 @@ def test_flags_replace_steps_by_epochs_and_back():
         parsed('mtg_mt5', f'{stage}num_steps=3moons')
     two = parsed('mtg_mt5', '--config.evals.dev.every=1epochs')
     with pytest.raises(UserError, match='the run has 2 stages, each with epochs of its own'):
-        config_lib.check_config(two)
+        config_lib.check_names(two)
     epochs.put(two, 'stages.stage1.num_steps', 'some epochs')
     with pytest.raises(UserError, match="is 'some epochs'; give steps, or epochs such as 3epochs"):
-        config_lib.check_config(two)
+        config_lib.check_names(two)
 
 
 def test_finetune_follows_the_size_of_the_data():

@@ -136,7 +136,7 @@ def test_a_sweep_of_a_task_that_is_nowhere_is_refused(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     config = fewshot_any.get_config('tiny,task=mod,languages=fr')
     with pytest.raises(UserError, match=r"unknown task in config.task 'mod'.* mood of tasks/mood"):
-        config_lib.check_sweep(config)
+        config_lib.check_sweep_names(config)
     for variant, message in (
         ('tiny,task=mood', 'needs a task and the languages'),
         ('tiny,task=mood,languages=de,shots=x', 'are no whole numbers'),

@@ -49,9 +49,9 @@ def test_a_folder_of_a_decoder_is_fine_tuned(tmp_path):
     argv = ['train', f'--config.model.from={tmp_path}']
     read, *_ = config_lib.parse_command([*argv, f'--config={config},objective=language_model'])
     assert (read.model.family, read.model.window, read.init_from) == ('gemma3', 4, str(tmp_path))
-    config_lib.check_config(read)
+    config_lib.check_names(read)
     with pytest.raises(errors.UserError, match='language_model trains a gpt2 or llama'):
-        config_lib.check_config(config_lib.parse_command([*argv, f'--config={config}'])[0])
+        config_lib.check_names(config_lib.parse_command([*argv, f'--config={config}'])[0])
 
 
 @pytest.mark.parametrize('model', [LLAMA, *nightly(GPT2)], ids=lambda model: model['family'])

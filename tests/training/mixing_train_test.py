@@ -85,13 +85,13 @@ def test_what_cannot_be_mixed_is_said_in_a_line(tiny_root):
         (dict(de=3), 'config.stages.stage1.added.de is 3'),
     ]:
         with pytest.raises(UserError, match=message) as caught:
-            config_lib.check_config(mixed(tiny_root, added))
+            config_lib.check_names(mixed(tiny_root, added))
         assert '\n' not in str(caught.value)
     both = mixed(tiny_root)
     with both.unlocked():
         both.stages.stage1.curriculum = tiny.QUESTIONS
     with pytest.raises(UserError, match='leave out one of them'):
-        config_lib.check_config(both)
+        config_lib.check_names(both)
     wrong = mixed(tiny_root, dict(de=ADDED['de'] | dict(mixture='mtg_qg_de_dd')))
     with pytest.raises(UserError, match=r"added.de 'mtg_qg_de_dd'; nearest: mtg_qg_de_de"):
         config_lib.check_places(wrong)

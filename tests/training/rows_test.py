@@ -75,7 +75,7 @@ def test_a_run_says_it_and_goes_on(tmp_path):
     options = dict(model__vocab_size=640, stages__source__num_steps=4, checkpoints__every=2)
     options |= dict(evals__dev__every=2, embedding_rows='occurring')
     config, workdir = tiny_labels.tiny_config(tmp_path, 'tagging', **options), tmp_path / 'run'
-    config_lib.check_config(config)
+    config_lib.check_names(config)
     planned = [*dry_run.of_run(config, str(workdir))]
     train.train(config, str(workdir))
     log = (workdir / 'log.txt').read_text().splitlines()
@@ -102,7 +102,7 @@ def test_a_family_whose_table_gives_logits(tiny_root):
     with mt5.unlocked():
         mt5.embedding_rows = 'occurring'
     with pytest.raises(UserError, match='every step moves all rows of a mt5 model'):
-        config_lib.check_config(mt5)
+        config_lib.check_names(mt5)
 
 
 def test_rows_are_found_by_their_ids():

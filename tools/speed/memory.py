@@ -69,7 +69,7 @@ def train(case: str, args: argparse.Namespace) -> None:
     from xlbench.training import objectives
 
     contest.start('float32')
-    _, config = commands.plan(['memory.py', *flags(case, args), '--topology=cpu:1'])
+    _, config = commands.parse_plan(['memory.py', *flags(case, args), '--topology=cpu:1'])
     runs.check_config(config)
     model = runs.build_model(dict(config.model), config.model.vocab_size)
     objective = objectives.build(**config.objective)

@@ -39,11 +39,8 @@ def user_paths() -> list[pathlib.Path]:
         paths += _programs(place) if place.is_dir() else [place]
     if not is_in_a_workdir():
         paths += _programs((pathlib.Path.cwd() / 'tasks').resolve())
-    return [
-        path
-        for path in paths
-        if path.parent != REPOSITORY and path.stem[0] != '_' and path.is_file()
-    ]
+    theirs = (path for path in paths if path.parent != REPOSITORY and path.stem[0] != '_')
+    return [path for path in theirs if path.is_file()]
 
 
 def _programs(folder: pathlib.Path) -> list[pathlib.Path]:
@@ -59,8 +56,7 @@ def find(word: str) -> pathlib.Path | None:
     """The task file WORD.py of xlbench or of the user; None if there is none.
 
     Raises:
-      UserError: a file of the user has the name of one that comes along. Neither may hide the
-        other: one task name has one meaning.
+      UserError: there are both. Neither may hide the other: one task name has one meaning.
     """
     ours = REPOSITORY / f'{word}.py'
     theirs = next((path for path in user_paths() if path.stem == word), None)
@@ -77,16 +73,20 @@ def find(word: str) -> pathlib.Path | None:
 def registries(word: str = '') -> list[pathlib.Path]:
     """The user's files that may register tasks of any name, as those written for T5X do.
 
-    Args:
-      word: the first word of a task's name, which stands in the file somewhere, maybe before a _.
+    The first word of a task's name stands in such a file somewhere, maybe before a _.
     """
-    paths = []
     alone = re.compile(rf'(?<![^\W_]){re.escape(word)}(?![^\W_])')
-    for path in user_paths():
-        text = path.read_text(encoding='utf-8', errors='replace')
-        if ('seqio' in text or 'xlbench' in text) and alone.search(text):
-            paths.append(path)
-    return paths
+    texts = {path: path.read_text(encoding='utf-8', errors='replace') for path in user_paths()}
+    theirs = (path for path, text in texts.items() if 'seqio' in text or 'xlbench' in text)
+    return [path for path in theirs if alone.search(texts[path])]
+
+
+def of_user(task: str) -> pathlib.Path | None:
+    """The user's file that may declare a task or mixture; pipeline.get looks there, too."""
+    word = task.split('_')[0]
+    path = find(word)
+    is_theirs = path is not None and path.parent != REPOSITORY
+    return path if is_theirs else next(iter(registries(word)), None)
 
 
 def name_of(file: str | None) -> str | None:

@@ -59,8 +59,8 @@ from xlbench.chains import running
 from xlbench.chains.running import Stage
 from xlbench.data import outputs, prepared
 from xlbench.reporting import scored
-from xlbench.system import flags as shared, locks
-from xlbench.system.command_line import CommandLine, flag, say
+from xlbench.system import locks
+from xlbench.system.command_line import CACHE, TASK_DATA, CommandLine, chosen_root, flag, say
 from xlbench.system.errors import UserError
 
 FLAGS = (
@@ -71,12 +71,12 @@ FLAGS = (
     flag('--workdir', 'folder for outputs and scores', required=True),
     flag('--system', 'name in reports', ''),
     flag('--seed', 'seed of its models', 0),
-    shared.TASK_DATA,
+    TASK_DATA,
     flag('--source_lang', "default: the task's", ''),
     flag('--target_lang', "language to write (default: the task's)", ''),
     flag('--num_examples', 'most examples to take; 0: all', 0),
     flag('--metrics', "metrics beside the task's", ''),
-    shared.CACHE,
+    CACHE,
     flag(
         '--failed', 'at a text without translation: stop, or leave it empty', 'stop',
         choices=('stop', 'empty'),
@@ -116,7 +116,7 @@ def _check(args: argparse.Namespace, stages: Sequence[Stage]) -> None:
     if not (args.like or args.root or args.vocabulary):
         args.like = running.workdir_of(stages)
     args.system = args.system or ' + '.join(stage.title for stage in stages)
-    root = shared.chosen_root(args.root)
+    root = chosen_root(args.root)
     args.cache = args.cache or os.path.join(root, 'translations')
     prepared.folder('', 'none', args.task, args.split)  # Refuses what is no plain name.
     scored.check(args.workdir, args.system, args.seed)

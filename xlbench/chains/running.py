@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, cast
 
 from xlbench import benchmarks, config as config_lib
-from xlbench.settings import decoding_flags
+from xlbench.settings import decoding
 from xlbench.system import errors, files, locks
 from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
@@ -32,7 +32,7 @@ _MODEL = (
     flag('--target_lang', 'language to write', '', dest='target'),
     flag('--prefix', 'text before each input', ''),
     flag('--batch_size', 'batch size of a model', 0),
-    decoding_flags.FLAGS,
+    decoding.FLAGS,
 )
 # The flags of a stage, by whether it translates.
 _COMMANDS = {
@@ -90,7 +90,7 @@ class Stage(argparse.Namespace):
         Raises:
           UserError: it is not there, or cannot read or write the languages.
         """
-        settings = decoding_flags.given(self)
+        settings = decoding.given_options(self)
         settings |= {'prefix': self.prefix, 'batch_size': self.batch_size}
         if self.translates:
             engine = engines.find(self.spec, version=self.version, timeout=self.timeout, **settings)
@@ -130,7 +130,7 @@ def parse(text: str) -> Stage:
     try:
         args = _COMMANDS[translates].parse(flags)
         if translates:
-            given = decoding_flags.given(args)
+            given = decoding.given_options(args)
             engines.check_settings(spec, args.prefix, args.batch_size, given)
     except UserError as error:
         raise UserError(f'the stage {text!r}: {error}') from None

@@ -11,9 +11,8 @@ Modules of their own:
   checks      keys of a config; families, sizes, objectives, evaluators and optimizers
   pretrained  config.model.from, a checkpoint that the model is made of
   places      tasks, vocabularies, checkpoints: what lies on disk, or on the hub
-  record      config.json, which says what a run is
-  workdirs    whether a workdir is that of a config
-  recipes     blocks that many configs share
+  workdirs    config.json, which says what a run is, and the config that it belongs to
+  presets     blocks that many configs share
 """
 
 from xlbench.config.checks import (
@@ -21,9 +20,10 @@ from xlbench.config.checks import (
     about_objective,
     block_fields,
     check_blocks,
-    check_config,
     check_evaluations,
-    check_sweep,
+    check_names,
+    check_run_names,
+    check_sweep_names,
     is_sweep,
     objectives,
     trained_families,
@@ -31,8 +31,8 @@ from xlbench.config.checks import (
 )
 from xlbench.config.flags import Command, config_files, parse_command, variant
 from xlbench.config.places import (
+    check_checkpoint,
     check_places,
-    check_run,
     check_source,
     check_splits,
     check_sweep_places,
@@ -43,10 +43,13 @@ from xlbench.config.places import (
     open_task,
     optional_splits,
 )
-from xlbench.config.record import (
+from xlbench.config.workdirs import (
     RUN_KEYS,
     RunEval,
     RunTask,
+    begun_with,
+    check_workdir,
+    claim_workdir,
     data_root,
     facts,
     read_about,
@@ -54,9 +57,7 @@ from xlbench.config.record import (
     read_run,
     refuse_sweep,
     split_step,
-    upgrade,
 )
-from xlbench.config.workdirs import begun_with, check_workdir, claim_workdir
 from xlbench.settings.blocks import (
     EVALUATION_KEYS,
     batches_of,
@@ -67,13 +68,5 @@ from xlbench.settings.blocks import (
     to_dict,
 )
 
-__all__ = [
-    'CONFIG_KEYS', 'EVALUATION_KEYS', 'RUN_KEYS', 'Command', 'RunEval', 'RunTask',
-    'about_objective', 'batches_of', 'begun_with', 'block_fields', 'check_blocks', 'check_config',
-    'check_evaluations', 'check_places', 'check_run', 'check_source', 'check_splits',
-    'check_sweep', 'check_sweep_places', 'check_task', 'check_workdir', 'claim_workdir',
-    'config_files', 'data_root', 'declared_labels', 'defaults', 'facts', 'for_hash', 'is_sweep',
-    'leaves', 'needed_splits', 'new_vocabulary_size', 'objectives', 'open_task',
-    'optional_splits', 'parse_command', 'read_about', 'read_config', 'read_run', 'refuse_sweep',
-    'split_step', 'stage_pairs', 'to_dict', 'trained_families', 'trainers', 'upgrade', 'variant',
-]  # fmt: skip
+# For config files and notebooks; the programs use the other names, too.
+__all__ = ['defaults', 'parse_command', 'read_config', 'trained_families', 'trainers', 'variant']

@@ -12,8 +12,8 @@ from ml_collections import ConfigDict
 from msgspec import Meta
 
 from xlbench import models
-from xlbench.benchmarks import topics
-from xlbench.config import epochs, places
+from xlbench.benchmarks import task_files, topics
+from xlbench.config import epochs
 from xlbench.settings import blocks, decoding, source
 from xlbench.settings.optimizer import OPTIMIZERS
 from xlbench.settings.ranges import (
@@ -56,12 +56,10 @@ def is_sweep(config: Block) -> bool:
 
 
 def block_fields(config: Block, *path: str) -> Fields:
-    """Gives the keys that a block of a config may hold; none where that is not known.
+    """Gives the keys that a block of a run or a sweep may hold; none where that is not known.
 
-    Args:
-      config: of a run or a sweep.
-      *path: the block's keys: 'stages', 'stage1', 'optimizer'; none for the config itself, to
-        which a command line may add keys that are later than its file.
+    Example: block_fields(config, 'stages', 'stage1', 'optimizer'). Without a path they are those
+    that a command line may add to the config itself, as its file is older than they are.
 
     Raises:
       UserError: what decides it (a family, an objective, an optimizer) does not exist.
@@ -101,10 +99,7 @@ def block_fields(config: Block, *path: str) -> Fields:
 def check_blocks(config: Block, *paths: Sequence[str] | str, file: str = '') -> None:
     """Raises UserError for a key or value that a block of a config does not take, or a lack.
 
-    Args:
-      config: of a run or a sweep.
-      *paths: of the blocks: 'model', ('stages', 'stage1').
-      file: that the config is from, for messages.
+    The blocks are named as 'model' or ('stages', 'stage1'), and messages name the `file`.
     """
     for path in paths:
         path = (path,) if isinstance(path, str) else path
@@ -118,8 +113,13 @@ def check_blocks(config: Block, *paths: Sequence[str] | str, file: str = '') -> 
             _check_sized(block)
 
 
-def check_config(config: ConfigDict) -> None:
+def check_names(config: ConfigDict) -> None:
     """Raises UserError for a key, or a name of a part of xlbench, that is wrong or missing."""
+    (check_sweep_names if is_sweep(config) else check_run_names)(config)
+
+
+def check_run_names(config: ConfigDict) -> None:
+    """Checks a config of xlbench.train; see `check_names`."""
     if is_sweep(config):
         raise UserError(
             'this is the config of a sweep, which python -m xlbench.fewshot runs; xlbench.train '
@@ -264,7 +264,7 @@ def _check_best(config: ConfigDict) -> None:
 
 
 def check_evaluations(config: ConfigDict) -> None:
-    """Raises UserError for what an evaluation cannot take of a config that a workdir has given."""
+    """Raises UserError for what an evaluation cannot take of the config in a workdir."""
     needed = ('best', 'objective', 'model', 'lora', 'mesh', 'batches')
     check_keys(config, ('trainable', 'seed', *needed), 'the config of the run', config)
     check_block({k: _RUN[k] for k in _RUN if k in config}, config, 'config', open_ended=True)
@@ -273,8 +273,8 @@ def check_evaluations(config: ConfigDict) -> None:
         _check_evaluation(config, name)
 
 
-def check_sweep(config: ConfigDict) -> None:
-    """Raises UserError for what is wrong in a config of xlbench.fewshot."""
+def check_sweep_names(config: ConfigDict) -> None:
+    """Checks a config of xlbench.fewshot; see `check_names`."""
     if not is_sweep(config):
         raise UserError(
             'this is the config of a run, which python -m xlbench.train runs; xlbench.fewshot '
@@ -282,12 +282,12 @@ def check_sweep(config: ConfigDict) -> None:
         )
     check_block(_SWEEP_KEYS, config, 'config')
     topics.add(config)
-    theirs = topics.is_known(config.task) and places.task_file(f'{config.task}_')
+    theirs = topics.is_known(config.task) and task_files.of_user(config.task)
     if config.task not in topics.names() and not theirs:
         hint = 'A task of your own is named as its file is: mood of tasks/mood.py'
         raise errors.unknown('task in config.task', config.task, topics.names(), hint)
     try:
-        check_config(config.source)
+        check_run_names(config.source)
     except UserError as error:
         raise UserError(f'in config.source: {error}') from None
     check_blocks(config, 'mesh', 'adapt')
@@ -399,5 +399,5 @@ def fields_to_set(config: ConfigDict, path: Sequence[str]) -> Fields:
     """The keys that a block may hold; see `block_fields`."""
     try:
         return block_fields(config, *path)
-    except (UserError, KeyError, AttributeError):  # What `check_config` says better.
+    except (UserError, KeyError, AttributeError):  # What `check_names` says better.
         return {}

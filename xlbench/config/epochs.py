@@ -76,12 +76,7 @@ def as_steps(config: ConfigDict) -> ConfigDict:
 
 
 def restore(config: ConfigDict, about: Mapping[str, Json]) -> None:
-    """Gives a config the steps that its run was begun with; what else differs stays.
-
-    Args:
-      config: of now, changed in place.
-      about: the content of config.json.
-    """
+    """Puts the steps with which a run was begun, as config.json has them, in place of epochs."""
     begun = ConfigDict(about['config'])
     for key, text in (about.get('given') or {}).items():
         if get(config, key) == text:

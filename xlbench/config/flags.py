@@ -40,11 +40,8 @@ RUN_FLAGS = (
 class Command(NamedTuple):
     """A command line with a config, read.
 
-    Attributes:
-      config: with the overrides.
-      workdir: `runs/<config>-<variant>-<hash>` unless --workdir is given, so that the same command
-        finds its own run again.
-      dry_run: whether --dry_run is given.
+    Unless --workdir is given, the workdir is `runs/<config>-<variant>-<hash>`, so that the same
+    command finds its own run again.
     """
 
     config: ConfigDict
@@ -56,11 +53,9 @@ _RUN = CommandLine('train', flags=RUN_FLAGS)
 
 
 def parse_command(argv: Sequence[str], *, line: CommandLine = _RUN) -> Command:
-    """Reads the command line of a program with a config.
+    """Reads the command line of a program with a config, the program's name first.
 
-    Args:
-      argv: program name and arguments.
-      line: its flags; RUN_FLAGS are among them.
+    Its flags, `line`, have RUN_FLAGS among them.
 
     Raises:
       UserError: an unknown flag or key, a value of the wrong type, a config that cannot be read.
@@ -83,8 +78,7 @@ def parse_command(argv: Sequence[str], *, line: CommandLine = _RUN) -> Command:
 def _load(argument: str) -> ConfigDict:
     """Loads a config file; its lists become tuples, which flags can set.
 
-    Raises:
-      UserError: the file has a bug (with its line), or does not know what follows the colon.
+    UserErrors name the line of a bug in the file, or a variant that it does not know.
     """
     path, colon, variant = argument.partition(':')
     if not path.endswith('.py'):
@@ -176,9 +170,6 @@ def _set_overrides(config: ConfigDict, arguments: Iterable[str]) -> set[str]:
 
     Returns:
       The keys: {'model.num_layers', 'init_from'}.
-
-    Raises:
-      UserError: another argument, a key that there is not, or a value that it does not take.
     """
     given: dict[str, Setting] = {}
     arguments = iter(arguments)
@@ -255,14 +246,9 @@ def _check_values(config: ConfigDict) -> None:
 
 
 def _config_file(text: str) -> str:
-    """The file and variant that --config names.
+    """The file and variant that --config names, by a path or the name of a config of the package.
 
-    Args:
-      text: a path, or the name of a config that comes with the package, and the variant after a
-        colon. Example: 'mtg_mt5:base' -> '/.../xlbench/configs/mtg_mt5.py:base'
-
-    Raises:
-      UserError: neither is there.
+    Example: 'mtg_mt5:base' -> '/.../xlbench/configs/mtg_mt5.py:base'
     """
     name, colon, variant = text.partition(':')
     path = pathlib.Path(name)

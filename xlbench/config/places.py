@@ -17,7 +17,7 @@ from ml_collections import ConfigDict
 
 from xlbench import benchmarks
 from xlbench.benchmarks import task_files
-from xlbench.config import record
+from xlbench.config import workdirs
 from xlbench.settings import blocks
 from xlbench.system import errors, files
 from xlbench.system.errors import UserError
@@ -61,7 +61,7 @@ def check_sweep_places(config: ConfigDict) -> None:
     if not config.source_workdir:
         check_places(config.source)
         return
-    check_run(config.source_workdir, 'config.source_workdir')
+    check_checkpoint(config.source_workdir, 'config.source_workdir')
 
 
 def known() -> frozenset[str]:
@@ -85,11 +85,8 @@ def _known(words: tuple[str, ...]) -> frozenset[str]:
 def check_task(name: object, kind: str, root: str, vocabulary: str) -> None:
     """Raises UserError if there can be no task or mixture of that name.
 
-    Args:
-      name: of the task or mixture.
-      kind: what it is, for the message: 'mixture in config.stages.train'.
-      root: the data root, where it may be prepared.
-      vocabulary: that it may be prepared with.
+    It may be prepared in the data `root`, with the `vocabulary`. `kind` is what the message says of
+    it, such as 'mixture in config.stages.train'.
     """
     if not isinstance(name, str) or not re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.]*', name):
         raise UserError(f'unknown {kind} {name!r}; names are letters, digits, _ and .')
@@ -100,7 +97,7 @@ def check_task(name: object, kind: str, root: str, vocabulary: str) -> None:
 
         if prepared.is_there(root, vocabulary, name):
             return
-    if file := task_file(name):
+    if file := task_files.of_user(name):
         if not task_files.is_heavy(file):
             from xlbench import pipeline
 
@@ -113,11 +110,7 @@ def check_task(name: object, kind: str, root: str, vocabulary: str) -> None:
 
 
 def check_splits(pairs: Iterable[tuple[str, str]]) -> None:
-    """Raises UserError if a task or mixture that is declared does not have a split.
-
-    Args:
-      pairs: (task or mixture, split), each of which passes `check_task`.
-    """
+    """Raises UserError for a pair (task or mixture, split) that is declared without the split."""
     from xlbench import pipeline  # Slips above need not wait for it.
 
     for name, split in pairs:
@@ -127,9 +120,7 @@ def check_splits(pairs: Iterable[tuple[str, str]]) -> None:
 def declared_labels(names: Iterable[str], root: str) -> dict[str, tuple[str, ...]]:
     """The labels of each task, also of those of mixtures; () where it has none.
 
-    Args:
-      names: of tasks and mixtures.
-      root: the data root, whose training files may have the labels.
+    Training files in the data `root` may have the labels.
     """
     from xlbench import pipeline
     from xlbench.pipeline import registry
@@ -140,36 +131,22 @@ def declared_labels(names: Iterable[str], root: str) -> dict[str, tuple[str, ...
         return {task.name: pipeline.labels(task) for task in tasks}
 
 
-def task_file(name: str) -> pathlib.Path | None:
-    """The file outside this package that may declare a task or mixture.
-
-    pipeline.get looks for it in the same places; a file of ours declares what `known` has.
-    """
-    word = name.split('_')[0]
-    path = task_files.find(word)
-    if path is not None and path.parent != task_files.REPOSITORY:
-        return path
-    return next(iter(task_files.registries(word)), None)
-
-
 def check_source(spec: object, kind: str) -> None:
-    """Raises UserError unless there is a checkpoint of that name.
+    """Raises UserError, with `kind` as its first word, unless there is such a checkpoint.
 
-    Args:
-      spec: a workdir of a run (WORKDIR@STEP), a folder in the form of Hugging Face, or a hub name.
-      kind: where it stands, for the message.
+    It is a workdir of a run (WORKDIR@STEP), a folder in the form of Hugging Face, or a hub name.
     """
     if not isinstance(spec, str):
         raise UserError(f"{kind} is {spec!r}; '' or a checkpoint's name")
-    path, step = record.split_step(spec)
+    path, step = workdirs.split_step(spec)
     if step or (path / 'checkpoints').is_dir():
-        check_run(str(path), kind, step)
+        check_checkpoint(str(path), kind, step)
         return
     if path.is_dir():
         if (path / 'left' / 'config.json').is_file():
             return  # Two encoders.
         if (path / 'config.json').is_file():
-            record.refuse_sweep(str(path))
+            workdirs.refuse_sweep(str(path))
             return
         from xlbench.huggingface import marian_files
 
@@ -186,12 +163,12 @@ def check_source(spec: object, kind: str) -> None:
         raise UserError(f'{kind}: {error}{_nearest(path)}') from None
 
 
-def check_run(workdir: str, kind: str, step: str = '') -> None:
+def check_checkpoint(workdir: str, kind: str, step: str = '') -> None:
     """Raises UserError unless a folder is the workdir of a run with that checkpoint."""
     folder = pathlib.Path(os.path.expanduser(workdir))
     if not folder.is_dir():
         raise _no_folder(workdir, kind)
-    record.read_config(str(folder))
+    workdirs.read_config(str(folder))
     steps = [name for name in files.names(folder / 'checkpoints') if files.is_step(name)]
     if not steps:
         raise UserError(f'{workdir} has no checkpoint yet')
@@ -245,13 +222,9 @@ def open_task(
 ) -> 'prepared.Prepared':
     """The prepared task and split, of whichever vocabulary: its texts are the same.
 
-    Args:
-      task: its name.
-      split: of the task.
-      like: workdir of a run, whose data root and vocabulary are taken where none are given.
-      root: of the data; by default that of XLBENCH_DATA, or data.
-      vocabulary: to prepare the task with, if it is not prepared.
-      sample: whether the sample corpora are made in the root.
+    The data root is `root`, or that of the workdir `like`, or XLBENCH_DATA, or data. With a
+    vocabulary, which the workdir may give, too, a task that is not prepared is prepared; `sample`
+    makes the sample corpora in the root.
 
     Raises:
       UserError: there is no such task, or nothing says with which vocabulary to prepare it.
@@ -265,7 +238,7 @@ def open_task(
         if not isinstance(data, dict) or not isinstance(data.get('root'), str):
             raise UserError(f'--like={like}: its config.json names no data; give --root')
         sample = sample or bool(data.get('sample'))
-        root = record.data_root({**about, 'config': {'data': data | {'sample': sample}}}, root)
+        root = workdirs.data_root({**about, 'config': {'data': data | {'sample': sample}}}, root)
         vocabulary = vocabulary or str(data.get('vocabulary') or '')
     root = root or os.environ.get('XLBENCH_DATA') or 'data'
     if vocabulary:

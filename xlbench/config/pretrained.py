@@ -35,11 +35,9 @@ _RATES = ('dropout_rate', 'attention_dropout_rate', 'classifier_dropout_rate')
 
 
 def resolve(config: ConfigDict, given: Collection[str] = ()) -> None:
-    """Replaces config.model.from, in a run or the source of a sweep, by what it names.
+    """Replaces config.model.from in place, in a run or the source of a sweep, by what it names.
 
-    Args:
-      config: as its file and the command line make it; changed in place.
-      given: keys that the command line sets, which stay: 'model.num_layers', 'init_from'.
+    Keys that are `given` on the command line stay: 'model.num_layers', 'init_from'.
 
     Raises:
       UserError: there is no such folder, or its model is none that the objective trains.
@@ -126,13 +124,10 @@ def _family(theirs: str, objective: str, where: str) -> str:
 
 
 def _padding(block: dict[str, Setting], parts: int) -> dict[str, int]:
-    """The rows that a mesh can cut the table into parts with; nothing where it can do so already.
+    """Adds rows to the folder's, so that config.mesh.tensor can cut the table into equal parts.
 
-    The command line may say how many rows are added, so that a run goes on with another mesh.
-
-    Args:
-      block: of the model, with the folder's rows.
-      parts: config.mesh.tensor; -1 stands for the devices that are left, which nobody knows yet.
+    The command line may say how many rows are added, so that a run goes on with another mesh. Parts
+    of -1 stand for the devices that are left, which nobody knows yet.
     """
     rows, padding = int(block['vocab_size']), block.get('vocab_padding')
     if padding is None and (parts == -1 or (parts > 1 and rows % parts)):

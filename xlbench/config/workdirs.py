@@ -1,22 +1,236 @@
-"""The workdir of a run, which belongs to the config in its config.json."""
+"""The workdir of a run: its config.json says what it is, and it belongs to one config."""
 
 import dataclasses
 import json
 import os
 import pathlib
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import metadata
+from typing import Annotated, Any
 
+import msgspec
 from ml_collections import ConfigDict
 
 from xlbench import models
+from xlbench.benchmarks import languages
 from xlbench.config import epochs
 from xlbench.config.checks import block_fields, is_sweep
-from xlbench.config.record import Begun, read_about, upgrade
 from xlbench.settings.blocks import TRACKING_KEYS, Run, to_dict
 from xlbench.settings.ranges import COMPUTED, fields_of
-from xlbench.system import files
+from xlbench.system import files, untrusted
 from xlbench.system.errors import UserError, shortened
 from xlbench.system.files import Json, Setting
+
+# What those need who open a run to use its model.
+RUN_KEYS = ('data', 'model', 'objective', 'lora', 'stages', 'evals')
+
+# JSON whose inside msgspec does not check.
+_Object = dict[str, Any]
+_Size = Annotated[int, msgspec.Meta(ge=1, le=2**24)]
+
+
+def read_about(workdir: str) -> dict[str, Json]:
+    """Reads what config.json says about a run: its config, versions, data, labels, ..."""
+    path = untrusted.file(workdir, 'config.json')
+    if not path:
+        raise UserError(f'{workdir} has no config.json, so it is not a workdir of xlbench.train')
+    about = files.read_json(path, _Object)
+    languages.restore(about.get('languages'))
+    upgrade(about.get('config'))
+    return about
+
+
+def upgrade(config: object) -> None:
+    """Renames, in place, what earlier versions named otherwise; anything but a config stays."""
+    evals = config.get('evals') if isinstance(config, dict) else None
+    for block in evals.values() if isinstance(evals, dict) else ():
+        if isinstance(block, dict) and isinstance(block.get('bertscore'), str):
+            model, layer = block.pop('bertscore'), block.pop('bertscore_layer', -1)
+            if model:
+                block['metrics'] = [f'bertscore={model}' + (f'@{layer}' if layer != -1 else '')]
+
+
+def read_run(workdir: str, needed: Sequence[str] = ()) -> dict[str, Json]:
+    """`read_about` of one run, or of xlbench.convert, with its parts checked.
+
+    Raises:
+      UserError: a part has another type, the config lacks one of the keys `needed`, or the workdir
+        is one of a sweep.
+    """
+    refuse_sweep(workdir)
+    about, path = read_about(workdir), pathlib.Path(workdir) / 'config.json'
+    if not isinstance(about.get('config'), dict):
+        raise UserError(f'{path} has no config, so {workdir} is not a workdir of xlbench.train')
+    files.check_type(about, _About, str(path))
+    try:
+        ConfigDict(about['config'])
+    except (ValueError, TypeError) as error:  # A key that no config of ours can have.
+        raise UserError(f'{path}: {shortened(str(error), 200)}') from None
+    for key in needed:
+        if key not in about['config']:
+            raise UserError(f'{path}: its config lacks {key!r}')
+    return about
+
+
+class _Lengths(msgspec.Struct):
+    inputs: _Size
+    targets: _Size | msgspec.UnsetType = msgspec.UNSET
+
+
+class RunEval(msgspec.Struct):
+    """The keys of a block of config.evals that are read."""
+
+    every: Annotated[int, msgspec.Meta(ge=0)] = 0
+    tasks: list[str] = []
+    split: str = ''
+    batch_size: _Size | msgspec.UnsetType = msgspec.UNSET
+    lengths: _Lengths | msgspec.UnsetType = msgspec.UNSET
+    num_examples: Annotated[int, msgspec.Meta(ge=0)] = 0
+    decoding: _Object | None = None
+    responses: str = ''
+
+
+class _Data(msgspec.Struct):
+    root: str
+    vocabulary: str
+    sample: bool = False
+
+
+class _Model(msgspec.Struct):
+    family: str
+
+
+class _Objective(msgspec.Struct):
+    name: str
+
+
+class _Lora(msgspec.Struct):
+    rank: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+
+class _Batches(msgspec.Struct):
+    lengths: dict[str, _Size]
+
+
+class _Config(msgspec.Struct):
+    data: _Data | msgspec.UnsetType = msgspec.UNSET
+    model: _Model | msgspec.UnsetType = msgspec.UNSET
+    objective: _Objective | msgspec.UnsetType = msgspec.UNSET
+    lora: _Lora | msgspec.UnsetType = msgspec.UNSET
+    stages: dict[str, _Object] = {}
+    evals: dict[str, RunEval] = {}
+    batches: _Batches | msgspec.UnsetType = msgspec.UNSET
+
+
+class RunTask(msgspec.Struct):
+    """A task, as a run notes it."""
+
+    trained: bool
+    source_lang: str | None = None
+    target_lang: str | None = None
+    texts: int | None = None
+
+
+class _Vocabulary(msgspec.Struct):
+    sha256: str | None = None
+
+
+class _About(msgspec.Struct):
+    """The keys of config.json that are read to open a run."""
+
+    config: _Config
+    tasks: dict[str, RunTask] = {}
+    labels: list[str] | None = None
+    vocabulary: _Vocabulary | None = None
+
+
+class _Begun(msgspec.Struct):
+    """The keys of a config.json, a sweep's too, that are compared with the config of now."""
+
+    config: _Object
+    given: dict[str, str] = {}  # Epochs in place of which the config has steps.
+    scored: Any = None  # Of xlbench.score alone.
+
+
+def read_config(workdir: str) -> ConfigDict:
+    """The config that a run was started with; see `read_run`."""
+    return ConfigDict(read_run(workdir)['config'])
+
+
+def data_root(about: Mapping[str, Json], given: str = '') -> str:
+    """The data root of a run, wherever its workdir and this process are.
+
+    It is the `given` one, if the user names one. Else a relative root starts in the folder where
+    the run was begun; where it is not there any more, in this one. `about` is config.json.
+
+    Raises:
+      UserError: there is no such folder, and nothing can make it.
+    """
+    data = about['config']['data']
+    root = given or data['root']
+    begun = os.path.join(str(about.get('cwd') or ''), root)
+    root = begun if not given and os.path.isdir(begun) else root
+    if not os.path.isdir(root) and not data['sample']:
+        raise UserError(
+            f'the data that the run was trained with is not here: there is no folder {root!r}; '
+            'name the one that it is in with --root=FOLDER'
+        )
+    return root
+
+
+def split_step(spec: str) -> tuple[pathlib.Path, str]:
+    """Splits WORKDIR@STEP into (WORKDIR, STEP); anything else is (it, '')."""
+    path = pathlib.Path(os.path.expanduser(spec))
+    before, at, step = spec.rpartition('@')
+    folder = pathlib.Path(os.path.expanduser(before))
+    return (folder, step) if at and not path.is_dir() and folder.is_dir() else (path, '')
+
+
+def refuse_sweep(workdir: str) -> None:
+    """Raises UserError for a workdir of xlbench.fewshot where one of a single run is meant."""
+    path = untrusted.file(workdir, 'config.json')
+    config = files.read_json(path, _Object).get('config') if path else None
+    if isinstance(config, dict) and is_sweep(config):
+        source = config.get('source_workdir') or os.path.join(workdir, 'source')
+        raise UserError(
+            f'{workdir} is the workdir of a sweep of xlbench.fewshot, not of one run; its source '
+            f'model is {source}, models that it kept are in {os.path.join(workdir, "adapted")}'
+        )
+
+
+VERSIONED = ('xlbench', 'jax', 'jaxlib', 'flax', 'optax', 'orbax-checkpoint', 'numpy')
+
+
+def facts() -> dict[str, Json]:
+    """Returns what this process knows of a result's origin: versions, commit, command, folder."""
+    versions = {'python': sys.version.split()[0]}
+    for package in VERSIONED:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            versions[package] = 'not installed'
+    return {'versions': versions, 'git': _git_commit(), 'argv': sys.argv, 'cwd': os.getcwd()}
+
+
+def _git_commit() -> str:
+    """The commit of this source tree, with '+changes' if it was edited since; '' outside git."""
+    folder = pathlib.Path(__file__).parents[1]
+    try:
+        commit, changes = (
+            subprocess.run(
+                ['git', '-C', folder, *command], capture_output=True, text=True, check=True
+            ).stdout.strip()
+            for command in (('rev-parse', 'HEAD'), ('status', '--porcelain', '--', '.'))
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return ''
+    return commit + ('+changes' if changes else '')
+
+
+# ---------------------------------------------------------------------------------------------
+# The config that a workdir belongs to.
 
 # What may differ when a run goes on: the devices it then has, how its steps are compiled, its
 # trackers, and the places of its data. The data itself has to be the same (see claim_workdir), so
@@ -48,7 +262,7 @@ def check_workdir(workdir: str, config: ConfigDict) -> bool:
             )
         return False
     try:
-        begun = files.read_json(path, Begun)
+        begun = files.read_json(path, _Begun)
         before = begun.config
         upgrade(before)
     except UserError as error:
@@ -62,7 +276,8 @@ def check_workdir(workdir: str, config: ConfigDict) -> bool:
         config = config.copy_and_resolve_references()
         epochs.restore(config, {'config': before, 'given': begun.given})
     now = to_dict(config)
-    if difference := [line for line in _difference(before, now) if not _is_elastic(line)]:
+    lines = _differences((before, now), (before, now))
+    if difference := [line for line in lines if not _is_elastic(line)]:
         more = f' and {len(difference) - 5} more' if len(difference) > 5 else ''
         raise UserError(
             f'{workdir} holds a run with another config: {"; ".join(difference[:5])}{more}; '
@@ -76,12 +291,12 @@ def begun_with(workdir: str, config: ConfigDict) -> str:
 
     Example: 'mesh.data was 8, now 4; mesh.fsdp was 1, now 2'
     """
-    lines = _difference(read_about(workdir)['config'], to_dict(config))
-    return '; '.join(filter(_is_elastic, lines))
+    both = read_about(workdir)['config'], to_dict(config)
+    return '; '.join(filter(_is_elastic, _differences(both, both)))
 
 
 def _is_elastic(line: str) -> bool:
-    """Returns whether a line of `_difference` names a setting that may differ."""
+    """Returns whether a line of `_differences` names a setting that may differ."""
     key = line.partition(' ')[0]
     return any(key == allowed or key.startswith(f'{allowed}.') for allowed in ELASTIC)
 
@@ -89,13 +304,8 @@ def _is_elastic(line: str) -> bool:
 def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Json]) -> None:
     """Makes the workdir this config's own: writes config.json, unless it did so before.
 
-    The caller holds the workdir's lock, and so has checked its links.
-
-    Args:
-      workdir: of the run.
-      config: of the run.
-      about: what config.json says besides. 'contents', if it is there, is {data: its hash}, which
-        must be what it was when the run was begun.
+    The caller holds the workdir's lock, and so has checked its links. `about` is what config.json
+    says besides; its 'contents', {data: its hash}, must be what they were when the run was begun.
 
     Raises:
       UserError: the workdir is another config's, or somebody's, or of other data.
@@ -125,43 +335,29 @@ def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Json]) -
     files.write(path, text + '\n')
 
 
-def _difference(before: Json, now: Json) -> list[str]:
-    """['optimizer.learning_rate was 0.1, now 0.2', ...]"""
-    return list(_differences((before, now), (before, now), ()))
-
-
 def _differences(
-    configs: tuple[Json, Json], values: tuple[Json, Json], path: tuple[str, ...]
+    configs: tuple[Json, Json], blocks: tuple[Json, Json], path: tuple[str, ...] = ()
 ) -> Iterator[str]:
-    """The lines of `_difference` for one place of both configs.
+    """Lines like 'optimizer.learning_rate was 0.1, now 0.2' for the blocks that `path` leads to.
 
-    Args:
-      configs: before and now, whole.
-      values: what they have there; `_ABSENT` for what one lacks.
-      path: the keys that lead there.
+    A key that one of the configs lacks has its default, and so has each key of a block that it
+    lacks.
     """
-    if all(isinstance(value, dict) for value in values):
-        before, now = values
-        for key in [*before, *(key for key in now if key not in before)]:
-            pair = tuple(_value(*side, path, key) for side in zip(configs, values, strict=True))
-            yield from _differences(configs, pair, (*path, key))
-    elif values[0] != values[1] and not _are_defaults(configs, values, path):
-        was, now = (shortened(value, 200) for value in values)
-        yield f'{".".join(path)[:200]} was {was}, now {now}'
-
-
-def _value(config: Json, block: dict[str, Json], path: tuple[str, ...], key: str) -> Json:
-    """Returns the value of a block's key, or its default."""
-    return block[key] if key in block else _left_out(config, path).get(key, _ABSENT)
-
-
-def _are_defaults(
-    configs: tuple[Json, Json], values: tuple[Json, Json], path: tuple[str, ...]
-) -> bool:
-    """Returns whether one config lacks a block whose keys all have their defaults in the other."""
-    blocks = tuple({} if value in (_ABSENT, None) else value for value in values)
-    are_blocks = all(isinstance(block, dict) for block in blocks)
-    return are_blocks and not any(_differences(configs, blocks, path))
+    for key in dict.fromkeys([*blocks[0], *blocks[1]]):
+        was, now = (
+            block[key] if key in block else _left_out(config, path).get(key, _ABSENT)
+            for config, block in zip(configs, blocks, strict=True)
+        )
+        if was == now:
+            continue
+        inner = tuple({} if value in (_ABSENT, None) else value for value in (was, now))
+        if all(isinstance(block, dict) for block in inner):
+            lines = list(_differences(configs, inner, (*path, key)))
+            if inner == (was, now) or not lines:
+                yield from lines
+                continue
+        name = '.'.join((*path, key))[:200]
+        yield f'{name} was {shortened(was, 200)}, now {shortened(now, 200)}'
 
 
 def _left_out(config: Json, path: Sequence[str]) -> dict[str, Json]:

@@ -25,8 +25,8 @@ from collections.abc import Iterator
 from xlbench import benchmarks
 from xlbench.data import corpora, readers
 from xlbench.data.corpora import CORPORA, Corpus
-from xlbench.system import errors, flags as shared
-from xlbench.system.command_line import CommandLine, flag
+from xlbench.system import errors
+from xlbench.system.command_line import ROOT, CommandLine, chosen_root, flag
 
 _WAYS = {
     'files': 'xlbench.data get, single files with checksums',
@@ -36,7 +36,7 @@ _WAYS = {
 
 
 def _print_corpora(flags: argparse.Namespace) -> None:
-    root = shared.chosen_root(flags.root)
+    root = chosen_root(flags.root)
     for line in _details(_corpus(flags.corpus), root) if flags.corpus else _list(root):
         print(line)
 
@@ -44,13 +44,13 @@ def _print_corpora(flags: argparse.Namespace) -> None:
 def _get(flags: argparse.Namespace) -> None:
     corpus = _corpus(flags.corpus)
     print(f'{corpus.name}: {corpus.title}; licence: {corpus.licence}')
-    for line in corpora.get(corpus, shared.chosen_root(flags.root), flags.mirror_url):
+    for line in corpora.get(corpus, chosen_root(flags.root), flags.mirror_url):
         print(line, flush=True)
 
 
 def _verify(flags: argparse.Namespace) -> int:
     """Returns 1 if the corpus is not complete."""
-    corpus, root = _corpus(flags.corpus), shared.chosen_root(flags.root)
+    corpus, root = _corpus(flags.corpus), chosen_root(flags.root)
     complete = True
     for line, good in _verified(corpus, root):
         print(line, flush=True)
@@ -100,7 +100,7 @@ def _details(corpus: Corpus, root: str) -> Iterator[str]:
 def _statistics(flags: argparse.Namespace) -> None:
     from xlbench.data import statistics, tokenizers  # They load for half a second.
 
-    root, rows = shared.chosen_root(flags.root), {}
+    root, rows = chosen_root(flags.root), {}
     for name in flags.names:
         if os.path.sep in name or os.path.isfile(name):
             langs = flags.source_lang or flags.lang, flags.target_lang or flags.lang
@@ -164,12 +164,12 @@ def _counted(name: str, count: int, policy: readers.BadRecords) -> tuple[str, bo
     return line, good
 
 
-_CORPUS = (flag('corpus', 'name of the corpus', metavar='CORPUS'), shared.ROOT)
-_LIST = (flag('corpus', 'name of one corpus', nargs='?', metavar='CORPUS'), shared.ROOT)
+_CORPUS = (flag('corpus', 'name of the corpus', metavar='CORPUS'), ROOT)
+_LIST = (flag('corpus', 'name of one corpus', nargs='?', metavar='CORPUS'), ROOT)
 _MIRROR = flag('--mirror_url', 'server to download HOST/PATH of each address from', '')
 _STATISTICS = (
     flag('names', 'tasks or files', nargs='+', metavar='TASK_OR_FILE'),
-    shared.ROOT,
+    ROOT,
     flag('--splits', 'splits of tasks, with commas', ''),
     flag('--inputs', 'key or column of inputs', 'dialogue'),
     flag('--targets', 'key or column of targets', 'summary'),

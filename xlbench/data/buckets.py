@@ -39,9 +39,8 @@ from xlbench.benchmarks import languages
 from xlbench.data import conllu, labelled, readers
 from xlbench.data.readers import BadRecord, LeftOut, Record
 from xlbench.system import errors, files, locks
-from xlbench.system.command_line import CommandLine, flag
+from xlbench.system.command_line import CommandLine, flag, whole
 from xlbench.system.errors import UserError
-from xlbench.system.flags import whole
 
 TAGGING = ('panx', 'udpos')
 TASKS = (*labelled.LABELS, *TAGGING)

@@ -2,18 +2,9 @@
 
 from xlbench.decoding.decode import Copies, Decoded, copies, decode, encode, lengths_of
 from xlbench.decoding.layout import Layout, layout_of
-from xlbench.settings import decoding_flags as flags
 from xlbench.settings.decoding import Options
 
 __all__ = [
-    'Copies',
-    'Decoded',
-    'Layout',
-    'Options',
-    'copies',
-    'decode',
-    'encode',
-    'flags',
-    'layout_of',
+    'Copies', 'Decoded', 'Layout', 'Options', 'copies', 'decode', 'encode', 'layout_of',
     'lengths_of',
-]
+]  # fmt: skip

@@ -48,7 +48,7 @@ def read(argv: Sequence[str]) -> config_lib.Command:
 
 def check(config: ConfigDict, workdir: str) -> None:
     """Raises UserError for a name in a config that nothing has, or for another sweep's workdir."""
-    config_lib.check_sweep(config)
+    config_lib.check_sweep_names(config)
     if not check_workdir(workdir, config):
         config_lib.check_sweep_places(config)
 

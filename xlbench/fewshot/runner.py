@@ -26,7 +26,7 @@ from xlbench.fewshot.lanes import Lanes
 from xlbench.fewshot.results import Group, Row
 from xlbench.fewshot.settings import METHODS, Adapt, in_order, planned, score
 from xlbench.parallel.preemption import Interrupted
-from xlbench.system import files, logs, untrusted
+from xlbench.system import files, untrusted
 from xlbench.system.progress import duration
 from xlbench.training import checkpoints, init_from, objectives, train_step
 from xlbench.training.experiment import Data
@@ -229,7 +229,7 @@ class Runner:
             # At most one lane a bucket: the number of rows may change when a sweep grows.
             most = len(lanes.frozen.corpus.bucket_sizes(group.shots))
             self._at_once[group.name] = self._adapt.at_once or adapter.lanes_at_once(most)
-            files.write(self._folder / 'plan.json', logs.as_json(self._at_once))
+            files.write(self._folder / 'plan.json', files.as_json(self._at_once))
         if ahead:
             adapter.compile(self._at_once[group.name])
         return adapter, self._at_once[group.name]

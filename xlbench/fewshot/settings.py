@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -60,7 +60,7 @@ TORCH_ADAM = {'b1': 0.9, 'b2': 0.999, 'eps': 1e-8}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Adapt(Block):
+class Adapt(Block, where='config.adapt'):
     """The block config.adapt: what is adapted, and how; each language with each of the others.
 
     Attributes:
@@ -92,8 +92,6 @@ class Adapt(Block):
       frozen_dropout: drops out inside frozen encoders, too, as fsxlt/code does. An encoder then
         reads the shots anew at every step.
     """
-
-    where: ClassVar[str] = 'config.adapt'
 
     languages: Sequence[str]
     shots: Sequence[int]

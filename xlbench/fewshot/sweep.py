@@ -40,13 +40,13 @@ from xlbench.training import checkpoints, memory, messages
 from xlbench.training.experiment import Data, data_facts
 
 
-def check_config(config: ConfigDict) -> Adapt:
+def checked_adapt(config: ConfigDict) -> Adapt:
     """Builds config.adapt, and checks all that needs nothing opened.
 
     Raises:
       UserError: a key or value is wrong, or missing.
     """
-    config_lib.check_sweep(config)
+    config_lib.check_sweep_names(config)
     try:
         runs.check_config(config.source)
     except UserError as error:
@@ -81,7 +81,7 @@ def check_config(config: ConfigDict) -> Adapt:
 
 def in_advance(config: ConfigDict, workdir: str, joined: str) -> Iterator[str]:
     """Says what `sweep` would do, a line each; the arguments are the same. Writes nothing."""
-    adapt = check_config(config)
+    adapt = checked_adapt(config)
     mesh = partitioning.make_mesh(**config.mesh)
     memory.check(config.source, mesh)
     begun = command.check_workdir(workdir, config)
@@ -112,7 +112,7 @@ def sweep(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
         another process writes into the workdir.
       Interrupted: the process was told to end.
     """
-    adapt = check_config(config)
+    adapt = checked_adapt(config)
     if command.check_workdir(workdir, config) and is_finished(workdir, config.task, adapt):
         print(f'{workdir} is finished already; its tables:\n\n{report.table(workdir)}')
         return
@@ -128,7 +128,7 @@ def sweep(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
     trained = source_config(config)
     with (
         locks.folder(workdir),
-        sessions.recorded(workdir) as session,
+        sessions.Recorder(workdir) as session,
         Interruption() as interruption,
     ):
         command.check_workdir(workdir, config)  # It may have been begun since.

@@ -11,7 +11,6 @@ from jax.sharding import Mesh
 
 from xlbench import decoding
 from xlbench.data import prepared
-from xlbench.decoding import flags
 from xlbench.evaluators import generation
 from xlbench.inference.answering import (
     Answerer,
@@ -96,7 +95,7 @@ class Model(Answerer[Example, list[Prediction]]):
         """
         check_list(texts, 'generate')
         options |= {} if num_return is None else {'num_return': num_return}
-        chosen = flags.changed(self.options, options)
+        chosen = self.options.changed(options)
         self.mark(source_lang, target_lang)
         examples = (Example(text, source_lang, target_lang) for text in texts)
         answers = self._collect(self.stream(examples, chosen, reranker))

@@ -125,5 +125,5 @@ def load_config(
     """
     argv = ['load_config', f'--config={os.fspath(name)}', *overrides(changes or {})]
     config, *_ = config_lib.parse_command(argv)
-    (config_lib.check_sweep if config_lib.is_sweep(config) else config_lib.check_config)(config)
+    config_lib.check_names(config)
     return config

@@ -60,7 +60,7 @@ class Run(_Workdir):
         that the run is at.
         """
         config = self.config if config is None else config
-        commands.check_run(config, self.workdir)
+        commands.check_train(config, self.workdir)
         _begin()
         self._models.clear()
         train.train(config, self.workdir)
@@ -78,7 +78,7 @@ class Run(_Workdir):
           The scores of these tasks, as `scores` gives them.
         """
         argv = ['evaluate', f'--workdir={self.workdir}', *flags(options)]
-        args = commands.evaluate(argv)
+        args = commands.parse_evaluate(argv)
         _begin()
         step, split = evaluate.evaluate(args)
         return Run(args.output or self.workdir).scores(split, step)

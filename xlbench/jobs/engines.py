@@ -11,9 +11,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, Protocol, TypeVar, TypeVarTuple
 
-from xlbench.system.command_line import CommandLine, flag
+from xlbench.system.command_line import CommandLine, flag, whole
 from xlbench.system.errors import UserError
-from xlbench.system.flags import whole
 from xlbench.system.machine import quietly
 from xlbench.system.progress import Progress
 from xlbench.system.work import Pool
@@ -23,22 +22,16 @@ Result = TypeVar('Result')
 
 
 class Engine(contextlib.AbstractContextManager, Protocol):
-    """Runs jobs, in a `with` block: `Pool` on this machine, `beam.Beam` on many.
+    """Runs jobs, in a `with` block: `Pool` on this machine, `beam.Beam` on many."""
 
-    Attributes:
-      is_elsewhere: whether jobs may run on other machines, where little should be sent.
-    """
-
-    is_elsewhere: ClassVar[bool]
+    is_elsewhere: ClassVar[bool]  # True: on other machines, to which little should be sent.
 
     def run(
         self, work: Callable[[*Args], Result], jobs: Iterable[tuple[*Args]]
     ) -> Iterator[Result]:
         """Yields work(*job) for each job, in any order; the first error ends all of them.
 
-        Args:
-          work: can be pickled, and gives a number, a text, or a list or dict of such.
-          jobs: arguments that can be pickled.
+        All of it can be pickled; a job gives a number, a text, or a list or dict of such.
         """
 
 
@@ -78,12 +71,9 @@ def parse(line: CommandLine, argv: Sequence[str]) -> argparse.Namespace:
 
 
 def of_flags(flags: argparse.Namespace, scratch: str, workers: int) -> Engine:
-    """The engine that a command line names.
+    """The engine that a command line names, with `workers` processes unless it says how many.
 
-    Args:
-      flags: see `parse`.
-      scratch: a folder for Beam's messages, on a disk that all its workers share.
-      workers: processes, where the command line does not name them.
+    `scratch` is a folder for Beam's messages, on a disk that all its workers share.
     """
     if not flags.beam:
         return Pool(flags.workers or workers)
@@ -99,15 +89,10 @@ def make(
     jobs: Mapping[str, tuple[object, ...]],
     unit: str,
 ) -> int:
-    """Makes the files of a stage that are missing, and says how many there are.
+    """Makes the files of a stage that are missing, and says how many `unit`s it has.
 
-    Args:
-      engine: runs the jobs.
-      stage: its name, for the progress.
-      work: (*arguments of a job, path) makes the file at the path, which appears when it is whole,
-        and may give a number.
-      jobs: path of a file -> the arguments of its job.
-      unit: what a file holds, such as 'partitions'.
+    `jobs` has the path of each file with the arguments of its job. work(*arguments, path) makes the
+    file, which appears when it is whole, and may give a number.
 
     Returns:
       The sum of the numbers.

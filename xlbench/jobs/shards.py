@@ -30,9 +30,7 @@ _MOST_GROUPS = 2**20
 class Writer:
     """Compressed lines wait in a nameless file until `close`.
 
-    Args:
-      path: of the file; its folder exists.
-      num_keys: keys are 0 to num_keys - 1; further ones come with their first line.
+    Keys are 0 to num_keys - 1; further ones come with their first line.
     """
 
     def __init__(self, path: str, num_keys: int):
@@ -98,11 +96,9 @@ def groups(
 ) -> Iterator[list[str]]:
     """Yields lines in groups that fit into memory; all lines of a key are in one of them.
 
-    Args:
-      read: gives the lines, again for each group.
-      key: a hash of what keeps lines together.
-      most: bytes of memory for a group and the objects that are made of its lines. Lines of one key
-        that need more are a group all the same.
+    `read` gives the lines, again for each group, and `key` a hash of what keeps lines together.
+    `most` bytes are for a group and the objects that are made of its lines; lines of one key that
+    need more are a group all the same.
     """
     waiting = [(1, 0)]
     while waiting:
@@ -123,11 +119,9 @@ def groups(
 
 
 class Runs:
-    """Sorted lines of several groups, merged; groups before the last one wait on disk.
+    """Sorted lines of several groups, merged; groups before the last one wait in nameless files.
 
-    Args:
-      folder: for nameless files.
-      order: of the lines of a key, by which each group is sorted.
+    Each group is sorted by the `order` of the lines of a key.
     """
 
     def __init__(self, folder: str, order: Callable[[str], object]):
@@ -193,14 +187,9 @@ def total(paths: Iterable[str]) -> collections.Counter[str]:
 
 def reasons(counts: Mapping[str, int], name: str) -> collections.Counter[str]:
     """The counts of NAME/REASON by reason, without zeros."""
-    start = f'{name}/'
-    return collections.Counter(
-        {
-            key.removeprefix(start): n
-            for key, n in sorted(counts.items())
-            if key.startswith(start) and n
-        }
-    )
+    start, pairs = f'{name}/', sorted(counts.items())
+    chosen = {key.removeprefix(start): n for key, n in pairs if key.startswith(start) and n}
+    return collections.Counter(chosen)
 
 
 def _end(file: BinaryIO) -> tuple[int, int, bytes]:

@@ -13,7 +13,7 @@ along a leading axis of the leaves; `Lora.of` is the model with one of them.
 import dataclasses
 import re
 from collections.abc import Sequence
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import flax.linen as nn
 import jax
@@ -29,7 +29,7 @@ LEAVES = ('lora_a', 'lora_b', 'lora_scale')
 
 
 @dataclasses.dataclass(frozen=True)
-class Lora(Block):
+class Lora(Block, where='config.lora'):
     """Adapted kernels and their rank: the block config.lora.
 
     Attributes:
@@ -46,8 +46,6 @@ class Lora(Block):
       UserError: a negative rank, languages without a rank or named twice, or something that is no
         regular expression.
     """
-
-    where: ClassVar[str] = 'config.lora'
 
     rank: Annotated[int, Meta(ge=0, le=2**16)] = 0
     alpha: Annotated[float, Meta(gt=0)] = 16.0

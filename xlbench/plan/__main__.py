@@ -31,7 +31,7 @@ from importlib import metadata
 from xlbench import commands
 
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
-    commands.check_first(commands.plan, sys.argv)
+    commands.check_first(commands.parse_plan, sys.argv)
 
 import jax
 from ml_collections import ConfigDict
@@ -42,7 +42,7 @@ from xlbench.parallel import partitioning
 from xlbench.plan import devices as topology_lib, figures, study
 from xlbench.plan.devices import Device
 from xlbench.plan.figures import Figures
-from xlbench.system import errors, files, logs
+from xlbench.system import errors, files
 from xlbench.system.command_line import say
 from xlbench.system.errors import UserError
 from xlbench.training import objectives
@@ -275,7 +275,7 @@ def of_decoding(job: study.Job) -> Iterator[str]:
 
 def main(argv: Sequence[str]) -> int:
     """Runs a command line, the program's name first; 1 if it does not fit."""
-    args, config = commands.plan(argv)
+    args, config = commands.parse_plan(argv)
     result = make_plan(
         config,
         args.topology,
@@ -289,7 +289,7 @@ def main(argv: Sequence[str]) -> int:
     for line in figures.lines_of(result):
         print(line)
     if args.output:
-        files.write(args.output, logs.as_json(result))
+        files.write(args.output, files.as_json(result))
     return 1 if result['fits'] is False else 0
 
 

@@ -55,13 +55,8 @@ from xlbench.reproduce.outcome import Outcome
 from xlbench.reproduce.running import State
 from xlbench.reproduce.steps import Settings, Step
 from xlbench.system import errors, files, locks
-from xlbench.system.command_line import CommandLine, flag, say
+from xlbench.system.command_line import CommandLine, flag, say, words
 from xlbench.system.errors import UserError
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(filter(None, text.split(',')))
-
 
 FLAGS = (
     flag('benchmark', ', '.join(RECIPES), '', nargs='?'),
@@ -76,17 +71,17 @@ FLAGS = (
     flag('--format', f'{", ".join(render.FORMATS)}: of tables', 'markdown'),
     flag('--list', 'list what each table of the paper needs', False),
     flag('--dry_run', 'list the commands: which are finished, and the steps of the others', False),
-    flag('--models', 'A,B: models of the table; for few-shot, tasks', (), type=_words),
+    flag('--models', 'A,B: models of the table; for few-shot, tasks', (), type=words),
     flag('--size', 'sample: embedded corpora, small models; paper: its settings, data', 'sample'),
     flag('--workdir', 'folder of all commands (default: RUNS/BENCHMARK-SIZE)', ''),
-    flag('--seeds', '1,2,3: a run for each; tables have means and deviations', (), type=_words),
+    flag('--seeds', '1,2,3: a run for each; tables have means and deviations', (), type=words),
     flag('--root', 'folder of the data', ''),
     flag('--topology', 'GPUs, such as h100:8: --dry_run estimates hours, as xlbench.plan does', ''),
     flag('--launch', 'write jobs for slurm, or jobset (Kubernetes), and run nothing', ''),
     flag('--engine', 'NAME=ENGINE: of a translator; see below', [], action='append'),
     flag('--tagger', "tagger with universal parts of speech, for ClidSum's action infilling", ''),
     flag('--ratings', 'ratings.jsonl of xlbench.annotate score, or its folder', ''),
-    flag('--metrics', "A,B: columns of the table, in place of its own", (), type=_words),
+    flag('--metrics', "A,B: columns of the table, in place of its own", (), type=words),
     flag('--steps', "fraction of a sample's training steps", 1.0),
     flag('--examples', 'test examples that are scored for each task of a sample', 0),
     flag('--config.KEY', 'a config key of all trainings', metavar='VALUE'),

@@ -223,7 +223,7 @@ def config_of(arguments: Iterable[str]) -> ConfigDict:
     """The config of a command line, its names checked; UserError if it cannot be."""
     line = ['xlbench', *(a for a in arguments if not a.startswith('--workdir='))]
     config, *_ = config_lib.parse_command(line)
-    (config_lib.check_sweep if config_lib.is_sweep(config) else config_lib.check_config)(config)
+    config_lib.check_names(config)
     return config
 
 

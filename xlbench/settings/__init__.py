@@ -5,8 +5,7 @@ them: the config class of a family, and the class `Options` of an objective or a
 
   blocks          the blocks of which there is one kind
   optimizer       those of the optimizers
-  decoding        the options of a decoder
-  decoding_flags  the flags of programs that decode
+  decoding        the options of a decoder, and the flags of programs that decode
   ranges          the values that a setting may have
   source          the fields of the other blocks, read from the source of what they configure
 """

@@ -7,7 +7,7 @@ takes them: the config class of a family, and the class `Options` of an objectiv
 import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from ml_collections import ConfigDict
 from msgspec import Meta
@@ -17,7 +17,7 @@ from xlbench.system.files import Json, Setting
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Run(Block):
+class Run(Block, where='config'):
     """The keys of a config beside its blocks.
 
     Attributes:
@@ -36,8 +36,6 @@ class Run(Block):
       tracked_samples: answers of each evaluated task that the trackers get, too.
     """
 
-    where: ClassVar[str] = 'config'
-
     seed: Annotated[int, Meta(ge=0, lt=2**32)] = 0
     init_from: str = ''
     trainable: Sequence[str] = ('.*',)
@@ -51,7 +49,7 @@ class Run(Block):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Data(Block):
+class Data(Block, where='config.data'):
     """The block config.data.
 
     Attributes:
@@ -63,8 +61,6 @@ class Data(Block):
       vocabulary_type: of that model, 'unigram' (arXiv:1804.10959) or 'bpe' (arXiv:1508.07909).
     """
 
-    where: ClassVar[str] = 'config.data'
-
     root: str
     vocabulary: str
     sample: bool
@@ -73,7 +69,7 @@ class Data(Block):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Mesh(Block):
+class Mesh(Block, where='config.mesh'):
     """The block config.mesh: into how many parts the devices fall; see parallel.make_mesh.
 
     One of them may be -1: it takes the devices that are left.
@@ -88,8 +84,6 @@ class Mesh(Block):
         carries nothing but a step's gradients.
     """
 
-    where: ClassVar[str] = 'config.mesh'
-
     data: Annotated[int, Meta(ge=-1)] = -1
     fsdp: Annotated[int, Meta(ge=-1)] = 1
     tensor: Annotated[int, Meta(ge=-1)] = 1
@@ -98,7 +92,7 @@ class Mesh(Block):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Batches(Block):
+class Batches(Block, where='config.batches'):
     """The block config.batches: what a batch of training holds.
 
     Attributes:
@@ -125,8 +119,6 @@ class Batches(Block):
       prefetch: batches made ahead by a thread; 0 makes each when it is asked for.
     """
 
-    where: ClassVar[str] = 'config.batches'
-
     batch_size: Annotated[int, Meta(ge=1, le=2**24)]
     lengths: Mapping[str, Annotated[int, Meta(ge=1, le=2**20)]]
     packing: bool = True
@@ -141,7 +133,7 @@ class Batches(Block):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Checkpoints(Block):
+class Checkpoints(Block, where='config.checkpoints'):
     """The block config.checkpoints.
 
     Attributes:
@@ -149,14 +141,12 @@ class Checkpoints(Block):
       keep: newest checkpoints that stay; the best one, and each stage's, stay as well.
     """
 
-    where: ClassVar[str] = 'config.checkpoints'
-
     every: Annotated[int, Meta(ge=1)] = 1000
     keep: Annotated[int, Meta(ge=1)] = 2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Nonfinite(Block):
+class Nonfinite(Block, where='config.nonfinite'):
     """The block config.nonfinite.
 
     Attributes:
@@ -164,13 +154,11 @@ class Nonfinite(Block):
         out; one more ends the run.
     """
 
-    where: ClassVar[str] = 'config.nonfinite'
-
     skip: Annotated[int, Meta(ge=0)] = 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Best(Block):
+class Best(Block, where='config.best'):
     """The block config.best: what chooses the best checkpoint.
 
     Attributes:
@@ -178,8 +166,6 @@ class Best(Block):
       mode: whether more or less of it is better.
       patience: evaluations without a better score after which a stage ends; 0 never ends it.
     """
-
-    where: ClassVar[str] = 'config.best'
 
     score: str
     mode: Literal['max', 'min']

@@ -1,17 +1,25 @@
-"""The options of a decoder: the keyword arguments of a `decoding` block, checked."""
+"""The options of a decoder, as a block `decoding` of a config and as flags of a command line."""
 
+import argparse
 import dataclasses
-from collections.abc import Mapping, Sequence
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Literal, get_args
 
 from msgspec import Meta
 
-from xlbench.settings.ranges import check, check_keys, fields_of
+from xlbench.settings.ranges import alternatives, check, check_keys, fields_of, read
+from xlbench.system.command_line import flag
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
 
 Method = Literal['greedy', 'sample', 'beam', 'diverse_beam']
 METHODS = get_args(Method)
+# Fields that every method reads.
+_SHARED = (
+    'max_length', 'min_length', 'no_repeat_ngram', 'repetition_penalty', 'banned', 'forced_last',
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,6 +115,33 @@ class Options:
                     f'{self.method}. Set method, or leave {field.name} out.'
                 )
 
+    def changed(self, changes: Mapping[str, Setting]) -> 'Options':
+        """Changes some fields; the method follows from them where it is not among them.
+
+        Example: Options(max_length=64).changed({'num_beams': 4}) ->
+          Options('beam', max_length=64, num_beams=4)
+
+        Another method starts from the defaults, but keeps the lengths and rules that every method
+        has.
+        """
+        check_keys(changes, (), 'decoding', FIELDS)
+        changes = dict(changes)
+        method = changes.setdefault('method', self._method_for(changes))
+        if method == self.method:
+            return dataclasses.replace(self, **changes)
+        return Options(**{name: getattr(self, name) for name in _SHARED} | changes)
+
+    def _method_for(self, changes: Mapping[str, Setting]) -> str:
+        if changes.get('num_groups', 1) > 1:
+            return 'diverse_beam'
+        if 'num_beams' in changes:
+            if changes['num_beams'] == 1:
+                return 'greedy'
+            return self.method if self.method == 'diverse_beam' else 'beam'
+        if self.method == 'greedy' and changes.keys() & {'temperature', 'top_k', 'top_p', 'seed'}:
+            return 'sample'
+        return self.method
+
     @property
     def eager(self) -> bool:
         """True if an example ends as soon as its pool is full."""
@@ -127,11 +162,45 @@ FIELDS = fields_of(Options)
 
 
 def make(block: Mapping[str, Setting], max_length: int | None = None) -> Options:
-    """Returns the checked options of a block `decoding`.
-
-    Args:
-      block: with the keys of `Options`.
-      max_length: where the block has none.
-    """
+    """Returns the checked options of a block `decoding`, with `max_length` if it has none."""
     check_keys(block, (), 'decoding', FIELDS)
     return Options(**({'max_length': max_length} if max_length else {}) | dict(block))
+
+
+def given_options(args: argparse.Namespace) -> dict[str, Setting]:
+    """The fields of `Options` that a command line with FLAGS names."""
+    return {name: getattr(args, name) for name in FIELDS if name in args}
+
+
+def _descriptions() -> dict[str, str]:
+    """{field: its lines in the docstring of `Options`}."""
+    lines = re.split(r'\n  (?=\w+: )', (inspect.getdoc(Options) or '').partition('Attributes:')[2])
+    pairs = (line.partition(': ') for line in lines[1:])
+    return {name: ' '.join(text.split()) for name, _, text in pairs}
+
+
+def _reader(name: str) -> Callable[[str], Setting]:
+    def parse(text: str) -> Setting:
+        kind = FIELDS[name].type
+        value = read(text, alternatives(kind), f'--{name}')
+        check(kind, value, f'--{name}')
+        return value
+
+    return _ids if name == 'banned' else parse
+
+
+def _ids(text: str) -> tuple[tuple[int, ...], ...]:
+    """Token ids, with + between those of a sequence. Example: '7,8+9' -> ((7,), (8, 9))."""
+    if not re.fullmatch(r'\d+([,+]\d+)*', text):
+        raise argparse.ArgumentTypeError(f'{text!r} is not ids like 7,8+9')
+    return tuple(tuple(int(i) for i in part.split('+')) for part in text.split(','))
+
+
+# A flag for each field of `Options`, with the field's own description.
+FLAGS = tuple(
+    flag(
+        f'--{field.name}', described.replace('%', '%%'), argparse.SUPPRESS,
+        type=_reader(field.name), metavar=field.name.upper(), group='decoding',
+    )
+    for field, described in zip(dataclasses.fields(Options), _descriptions().values(), strict=True)
+)  # fmt: skip

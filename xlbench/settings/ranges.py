@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Union, get_args, get_origin
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta as Meta  # For the modules that declare blocks.
 
 from xlbench.system import errors
 from xlbench.system.errors import UserError
@@ -39,11 +39,14 @@ Fields = dict[str, Field]
 class Block:
     """A block of a config, whose fields' types say what values they take.
 
-    Attributes:
-      where: the block's name in messages, such as 'config.mesh'.
+    Example: class Mesh(Block, where='config.mesh'), as messages call it
     """
 
     where: ClassVar[str] = ''
+
+    def __init_subclass__(cls, where: str = '') -> None:
+        super().__init_subclass__()
+        cls.where = where or cls.where
 
     def __post_init__(self) -> None:
         for key, field in fields_of(type(self)).items():
@@ -69,11 +72,8 @@ def check_block(
 ) -> None:
     """Raises UserError for a key that there is not, a value that it does not take, or a lack.
 
-    Args:
-      fields: that the block may have.
-      block: to be checked.
-      where: its name for the message: 'config.mesh'.
-      open_ended: whether it may have any other keys as well.
+    Messages call the block `where`, such as 'config.mesh'; an `open_ended` one may have any other
+    keys as well.
     """
     needed = [key for key, field in fields.items() if field.default is dataclasses.MISSING]
     check_keys(block, needed, where, block if open_ended else fields)
@@ -85,14 +85,7 @@ def check_block(
 def check_keys(
     block: Mapping[str, Setting], needed: Sequence[str], where: str, optional: Collection[str] = ()
 ) -> None:
-    """Raises UserError for a key that is neither needed nor optional, or a needed one it lacks.
-
-    Args:
-      block: that has the keys.
-      needed: keys that it must have.
-      where: name of the block, for messages.
-      optional: keys that it may have.
-    """
+    """Raises UserError for a key that is neither needed nor optional, or a needed one it lacks."""
     for key in block:
         if key not in needed and key not in optional:
             raise errors.unknown(f'key in {where}', key, {*needed, *optional})
@@ -102,12 +95,9 @@ def check_keys(
 
 
 def check(kind: Any, value: Setting, where: str) -> None:
-    """Raises UserError for a value that is not of a type, or out of its range.
+    """Raises UserError, which calls the value `where`, if it is not of a type or out of its range.
 
-    Args:
-      kind: the type: int, Annotated[float, Meta(ge=0)] | None, Literal['a', 'b'], ...
-      value: to be checked.
-      where: its name for the message.
+    Types are int, Annotated[float, Meta(ge=0)] | None, Literal['a', 'b'], ...
     """
     origin, inner = get_origin(kind) or kind, get_args(kind)
     if origin in (Union, types.UnionType):
@@ -166,15 +156,10 @@ def _wrong(value: Setting, where: str, words: str) -> UserError:
 
 
 def read(text: str, kinds: Sequence[Any], where: str) -> Setting:
-    """Reads the value that a text of a command line is; its range is not checked.
+    """Reads a text of a command line as a value of one of several types; see `alternatives`.
 
-    Args:
-      text: such as '3', 'True', "('a', 'b')", 'a' for ('a',), or '' for ().
-      kinds: that it may be of, without ranges; see `alternatives`.
-      where: name of the value for the message.
-
-    Raises:
-      UserError: it is of none of them.
+    Such texts are '3', 'True', "('a', 'b')", 'a' for ('a',), or '' for (). The range is not
+    checked; a text of none of the types is a UserError.
     """
     for kind in filter(kinds.__contains__, _READERS):
         try:
@@ -242,9 +227,3 @@ def _number(limit: float) -> str:
     if isinstance(size, int) and size >= 1024 and size & (size - 1) == 0:
         return f'{"-" if limit < 0 else ""}2**{size.bit_length() - 1}'
     return f'{limit}'
-
-
-__all__ = [
-    'COMPUTED', 'KINDS', 'Block', 'Field', 'Fields', 'Meta', 'alternatives', 'check',
-    'check_block', 'check_keys', 'default_of', 'fields_of', 'limits', 'plain', 'read', 'tuples',
-]  # fmt: skip

@@ -84,9 +84,7 @@ def _default(node: ast.expr | None) -> Setting:
 def catalog(package: str, ending: str = '') -> dict[str, str]:
     """Lists a package's classes, one in each file: {'token_loss': 'TokenLoss'} of token_loss.py.
 
-    Args:
-      package: whose files are looked at.
-      ending: of the classes' names: 'Evaluator' for GenerationEvaluator of generation.py.
+    With the ending 'Evaluator', generation.py has GenerationEvaluator.
     """
     classes = {}
     for file in sorted(_path(package).glob('*.py')):

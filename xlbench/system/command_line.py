@@ -1,14 +1,17 @@
 """Command lines as data: a program declares its flags, and --help and the docs read them.
 
-A flag is a row, such as `flag('--seed', 'seed of the draws', 0)`; groups of them that several
-programs share are tuples. What was a program once, and is a command of another now, is in FORMER.
+A flag is a row, such as `flag('--seed', 'seed of the draws', 0)`; groups of them are tuples, and
+those that several programs share stand here, with types of values: a text -> a value, or an error
+on the text. What was a program once, and is a command of another now, is in FORMER.
 """
 
 import argparse
 import ast
+import contextlib
 import dataclasses
 import difflib
 import importlib
+import math
 import os
 import pathlib
 import re
@@ -33,13 +36,10 @@ Flags = Sequence['Flag | Flags']
 
 
 def flag(name: str, help: str, default: object = None, **settings: object) -> Flag:
-    """Declares a flag; its type is that of its default, and False makes it a switch.
+    """Declares a flag '--seed', or a word by its place, 'workdir'.
 
-    Args:
-      name: '--seed'; 'workdir' for a word by its place.
-      help: what it means, for --help.
-      default: its value when it is not given.
-      **settings: what argparse's add_argument takes besides; `group` is a heading of --help.
+    Its type is that of its default, and False makes it a switch. `settings` are what argparse's
+    add_argument takes besides; `group` is a heading of --help.
     """
     if default is False:
         return name, {'help': help, 'action': 'store_true', **settings}
@@ -130,23 +130,15 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
 
 class ArgumentParser(argparse.ArgumentParser):
-    """A command line whose mistakes are UserErrors: one line, without the whole usage.
+    """A command line whose mistakes are UserErrors: one line, without the whole usage."""
 
-    Attributes:
-      is_elsewhere: whether it only lists a command, whose flags its own module has.
-    """
-
-    is_elsewhere = False
+    is_elsewhere = False  # Whether it only lists a command, whose flags its own module has.
     _typed: Sequence[str] = ()  # What `error` looks for an unknown flag in.
 
     def __init__(self, prog: str, description: str):
         first, _, rest = description.strip().partition('\n\n')
         super().__init__(
-            prog=prog,
-            description=first,
-            epilog=rest,
-            formatter_class=_Help,
-            allow_abbrev=False,
+            prog, description=first, epilog=rest, formatter_class=_Help, allow_abbrev=False
         )
 
     def format_help(self) -> str:
@@ -191,12 +183,87 @@ class ArgumentParser(argparse.ArgumentParser):
         parsed, rest = super().parse_known_args(args, namespace)
         for action in self._actions:
             value = getattr(parsed, action.dest, None)
-            if action.type in (None, str) and not action.dest.endswith('url'):
+            if action.type in (None, str, words) and not action.dest.endswith('url'):
                 name = (action.option_strings or [str(action.metavar or action.dest)])[-1]
-                values = value if isinstance(value, list) else [value]
+                values = value if isinstance(value, list | tuple) else [value]
                 for text in values:
                     errors.check_path(name, text)
         return parsed, rest
+
+
+def whole(least: int) -> Callable[[str], int]:
+    """The type of a whole number that is not below `least`."""
+
+    def parse(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or int(text) < least:
+            raise argparse.ArgumentTypeError(f'{text!r} is not a whole number of {least} or more')
+        return int(text)
+
+    return parse
+
+
+def words(text: str) -> tuple[str, ...]:
+    """The words of a text with commas between them."""
+    return tuple(word for part in text.split(',') if (word := part.strip()))
+
+
+def share(text: str) -> float:
+    """A number from 0 to 1."""
+    return _number(text, 'from 0 to 1', lambda value: 0 <= value <= 1)
+
+
+def positive(text: str) -> float:
+    """A number above 0."""
+    return _number(text, 'above 0', lambda value: 0 < value < math.inf)
+
+
+def _number(text: str, wanted: str, fits: Callable[[float], bool]) -> float:
+    with contextlib.suppress(ValueError):
+        if fits(value := float(text)):
+            return value
+    raise argparse.ArgumentTypeError(f'{text!r} is not a number {wanted}')
+
+
+def engine_name(text: str) -> str:
+    """The name of an engine of translation or of prompts, which may be the address of a server."""
+    if not text.removeprefix('chat+').startswith(('http://', 'https://')):
+        errors.check_path('--engine', text)
+    return text
+
+
+ROOT = flag('--root', 'data root (default: XLBENCH_DATA, else data)', '')
+# Where a task's data is; see `config.open_task`.
+TASK_DATA = (
+    flag('--like', 'workdir of a run; take its data', ''),
+    ROOT,
+    flag('--vocabulary', 'vocabulary to prepare a task with', ''),
+)
+CACHE = flag('--cache', 'cache of translations (default: DATA/translations)', '')
+# What ranks the texts of a generator anew.
+RERANKING = (
+    flag('--mmi_model', 'reverse model that reranks the beams (arXiv:1510.03055)'),
+    flag('--mmi_weight', 'its weight', 0.5),
+    flag('--mmi_length_weight', 'bonus per token', 0.0),
+    flag('--rerank', 'retriever that reranks the beams or samples'),
+    flag('--rerank_weight', 'its weight', 1.0),
+)
+ENGINE_SETTINGS = (
+    flag('--engine_version', 'version of your own program or server', ''),
+    flag('--timeout', 'seconds for a batch', 600.0),
+    flag('--prefix', 'text before each input, for a model that needs it', ''),
+    flag('--batch_size', 'batch size of a model', 0, type=whole(0)),
+)
+
+
+def chosen_root(given: str | None) -> str:
+    """The data root that a command line means: --root, else XLBENCH_DATA, else data."""
+    return given or os.environ.get('XLBENCH_DATA') or 'data'
+
+
+def engine_flags(*, required: bool) -> Flags:
+    """--engine, and the flags of its settings but for decoding."""
+    named = flag('--engine', 'see below', '', type=engine_name, required=required)
+    return (named, ENGINE_SETTINGS)
 
 
 def say(line: str) -> None:
@@ -205,12 +272,7 @@ def say(line: str) -> None:
 
 
 def former(name: str, arguments: Sequence[str]) -> NoReturn:
-    """Becomes the command that does the work of a former program, and names it.
-
-    Args:
-      name: one of FORMER.
-      arguments: what stands behind the name.
-    """
+    """Becomes the command that does the work of a former program, one of FORMER, and names it."""
     program, *words = FORMER[name].split()
     say(f'xlbench {name} is now `xlbench {FORMER[name]}`')
     become(program, [*words, *arguments])

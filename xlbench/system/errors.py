@@ -52,13 +52,9 @@ _OPEN_FILES = 1 << 16
 
 
 class UserError(Exception):
-    """A mistake of the user: one line that says what came, what is allowed, what to try.
+    """A mistake of the user: one line that says what came, what is allowed, what to try."""
 
-    Attributes:
-      exit_code: what the program ends with; see xlbench/parallel/cluster.py for those there are.
-    """
-
-    exit_code = 2
+    exit_code = 2  # The program ends with it; xlbench/parallel/cluster.py has a table of them.
 
     def _render_traceback_(self) -> list[str]:
         """Gives IPython the lines to show in a notebook: the one that a program would print."""
@@ -113,9 +109,7 @@ def unknown(kind: str, name: str, allowed: Iterable[str], hint: str = '') -> Use
 def check_path(name: str, path: object) -> None:
     """Raises UserError for a path with a scheme, which would become a folder named `gs:` here.
 
-    Args:
-      name: of the option that it comes from.
-      path: anything; what is not a text, or does not begin like `gs://`, passes.
+    The path comes from the option `name`; anything but a text passes.
     """
     if isinstance(path, str) and (match := re.match(r'([A-Za-z][\w+.-]*)://', path)):
         raise UserError(
@@ -126,28 +120,18 @@ def check_path(name: str, path: object) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Trouble:
-    """A failure of a disk or a file system.
+    """A failure of a disk or a file system."""
 
-    Attributes:
-      reason: 'No space left on device (PATH)'.
-      advice: 'make room'.
-      number: of the error, as the module errno has it; 0 if it has none.
-    """
-
-    reason: str
-    advice: str
-    number: int = 0
+    reason: str  # 'No space left on device (PATH)'
+    advice: str  # 'make room'
+    number: int = 0  # As the module errno has it; 0 if it has none.
 
 
 def storage_trouble(error: BaseException | None, place: str = '') -> Trouble | None:
-    """Finds the failure of a disk or a file system that an error tells of.
+    """Finds the failure of a disk or a file system that an error, or its cause, tells of.
 
-    Args:
-      error: an OSError, or what tensorstore raises in its place, or what either has caused.
-      place: a path to name where the error names none, as a full disk by itself does not.
-
-    Returns:
-      None if that is not what the error is about.
+    It is an OSError, or what tensorstore raises in its place; None for any other. Where it names no
+    path, as a full disk by itself does not, `place` is named.
     """
     if error is None:
         return None
@@ -179,13 +163,9 @@ def is_withheld(error: BaseException) -> bool:
 
 
 def shortage(error: BaseException | None) -> Trouble | None:
-    """Finds the shortage that an error tells of: of memory, threads or processes.
+    """Finds the shortage of memory, threads or processes that an error, or its cause, tells of.
 
-    Args:
-      error: what Python, numpy or jax raise then, or what that has caused.
-
-    Returns:
-      None if that is not what the error is about.
+    It is what Python, numpy or jax raise then; None for any other.
     """
     if error is None:
         return None

@@ -7,6 +7,7 @@
 
 import contextlib
 import errno
+import json
 import os
 import pathlib
 import platform
@@ -35,9 +36,7 @@ Block: TypeAlias = Mapping[str, Setting]
 def write(path: str | os.PathLike, data: str | bytes) -> None:
     """Writes a file whole or not at all; what was there stays until the new one is on the disk.
 
-    Args:
-      path: of the file; its folder must be there.
-      data: what it shall hold; a text is written as UTF-8, with its line ends as they are.
+    Its folder must be there. A text is written as UTF-8, with its line ends as they are.
 
     Raises:
       OSError: it cannot be written; `path` is its `filename`.
@@ -48,14 +47,7 @@ def write(path: str | os.PathLike, data: str | bytes) -> None:
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
-    """A binary file to write in a `with` block, which takes its place at the end, if all went well.
-
-    Args:
-      path: of the file; its folder must be there, and what was there stays until the end.
-
-    Raises:
-      OSError: it cannot be written; `path` is its `filename`.
-    """
+    """A binary file to write piece by piece in a `with` block; see `write`."""
     path = pathlib.Path(path)
     # Threads, processes and machines that write the same file at the same time have one each.
     writer = f'{platform.node().replace(".", "_")}-{threading.get_native_id()}'
@@ -140,16 +132,10 @@ def check_new(path: str | os.PathLike) -> None:
 def check_own(
     path: str | os.PathLike, what: str, marks: Sequence[str] = (), heads: Sequence[str] = ()
 ) -> None:
-    """Checks that a path is free, or has a file of ours that may be replaced; or an empty one.
+    """Raises UserError unless a path is free, or has an empty file or one of ours, to be replaced.
 
-    Args:
-      path: that is to be written.
-      what: our file is, such as 'a report of xlbench'.
-      marks: one of them stands in the first 300 characters of a file of ours.
-      heads: or the file begins with one of these.
-
-    Raises:
-      UserError: it is taken by something else.
+    A file of ours, which is `what`, such as 'a report of xlbench', has one of the `marks` in its
+    first 300 characters, or begins with one of the `heads`.
     """
     path = pathlib.Path(path)
     if path.is_file() and not path.is_symlink():
@@ -217,16 +203,18 @@ def read_json(
 ) -> T:
     """Reads a JSON file, and checks its content against a type.
 
-    Args:
-      path: of the file.
-      kind: what it shall hold: `dict[str, float]`, a dataclass, a msgspec.Struct or any other
-        type that msgspec knows. Keys that a dataclass lacks are left out.
-      limit: on the bytes that it may have.
+    The type is `dict[str, float]`, a dataclass, a msgspec.Struct or any other that msgspec knows.
+    Keys that a dataclass lacks are left out.
 
     Raises:
       UserError: it is not there or too large, it is not JSON, or it holds something else.
     """
     return parse_json(untrusted.read_bytes(path, limit), kind, os.fspath(path))
+
+
+def as_json(value: object) -> str:
+    """Indented JSON in the order given, readable in any editor."""
+    return json.dumps(value, indent=1, ensure_ascii=False) + '\n'
 
 
 def check_type(value: object, kind: Kind[T], name: str) -> T:
@@ -238,18 +226,11 @@ def check_type(value: object, kind: Kind[T], name: str) -> T:
 
 
 def parse_json(data: bytes | str | msgspec.Raw, kind: Kind[T], name: str) -> T:
-    """Parses a JSON text, and checks its value against a type.
-
-    Args:
-      data: the text.
-      kind: see `read_json`.
-      name: of the text, for the message: a file, or a file and a line.
+    """Parses a JSON text, and checks its value against a type; see `read_json`.
 
     Raises:
-      UserError: it is no JSON, is nested too deeply, or holds something else.
-
-    Example: parse_json('{"step": "3"}', dict[str, int], 'about.json') ->
-      about.json: Expected `int`, got `str` - at `$[...]`
+      UserError: it is no JSON, is nested too deeply, or holds something else. Example:
+        about.json: Expected `int`, got `str` - at `$[...]`
     """
     try:
         data = data.encode() if isinstance(data, str) else bytes(data)

@@ -51,14 +51,10 @@ def folder(
 ) -> Iterator[None]:
     """Holds a folder in a `with` block.
 
-    A folder that is not there is made, and goes again if nothing was put into it.
-
-    Args:
-      path: of the folder.
-      wait: says the line that somebody else is waited for; None refuses at once.
-      active: False does nothing, as in all processes of a run but the first.
-      owned: False for a folder of the user's, in which whole files are replaced: it may have
-        folders full of links, and nothing is written into those.
+    A folder that is not there is made, and goes again if nothing was put into it. `wait` says the
+    line that somebody else is waited for; None refuses at once. `active` is False in all processes
+    of a run but the first, and nothing is done there. A folder that is not `owned` is the user's,
+    in which whole files are replaced: it may have folders full of links.
 
     Raises:
       InUse: another process holds it.
@@ -82,12 +78,8 @@ def file(
     What writers of it that were killed left beside it is removed first, except PATH.part, with
     which some of them go on.
 
-    Args:
-      path: of the file; its folder is made if it is missing, and goes again if it stays empty.
-      wait: see `folder`.
-
     Yields:
-      Whether another process was waited for, who may have written it.
+      Whether another process was waited for (see `folder`), who may have written it.
 
     Raises:
       InUse: another process holds it.
@@ -104,8 +96,7 @@ def file(
 def atomic_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     """A folder to fill in a `with` block; it becomes `path` if all goes well, and else is removed.
 
-    Args:
-      path: of the folder that shall be there, and is not yet; its parents are made.
+    The parents of the path are made.
 
     Raises:
       UserError: it is there already.
@@ -132,19 +123,6 @@ def _holding(
     lock_file: pathlib.Path, name: str | os.PathLike, wait: Callable[[str], None] | None
 ) -> Iterator[bool]:
     made = [place for place in lock_file.parents if not place.exists()]
-    try:
-        with _locked(lock_file, name, wait) as waited:
-            yield waited
-    finally:
-        with contextlib.suppress(OSError):  # What is not empty stays.
-            for place in made:
-                place.rmdir()
-
-
-@contextlib.contextmanager
-def _locked(
-    lock_file: pathlib.Path, name: str | os.PathLike, wait: Callable[[str], None] | None
-) -> Iterator[bool]:
     opened: list[os.stat_result] = []
 
     def sign(number: int) -> None:
@@ -155,34 +133,36 @@ def _locked(
         lock_file, thread_local=False, fallback_to_soft=False, on_acquired=sign
     )
     try:
-        with files.naming(lock_file):
-            waited = _acquire(lock, lock_file, name, wait)
-    except OSError as error:
-        if error.errno not in _NO_LOCKS:
-            if errors.storage_trouble(error):  # It speaks for itself.
-                raise
-            raise UserError(
-                f'{lock_file} cannot be locked: {error.strerror or error}; remove it, or name '
-                'another place'
-            ) from None
-        say(
-            f'{name} lies on a file system without locks ({error.strerror}): nothing here notices '
-            'a second process that writes there at the same time'
-        )
-        with contextlib.suppress(OSError):
-            lock_file.unlink()
-        yield False
-        return
-    try:
+        try:
+            with files.naming(lock_file):
+                waited = _acquire(lock, lock_file, name, wait)
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                if errors.storage_trouble(error):  # It speaks for itself.
+                    raise
+                raise UserError(
+                    f'{lock_file} cannot be locked: {error.strerror or error}; remove it, or name '
+                    'another place'
+                ) from None
+            say(
+                f'{name} lies on a file system without locks ({error.strerror}): nothing here '
+                'notices a second process that writes there at the same time'
+            )
+            waited = False
+            with contextlib.suppress(OSError):
+                lock_file.unlink()
         yield waited
     finally:
         # While it is still held: whoever has opened it meanwhile sees that it is gone, and makes
         # another one (filelock compares). One that another process has made meanwhile stays.
         with contextlib.suppress(OSError):
-            if os.path.samestat(os.lstat(lock_file), opened[0]):
+            if opened and os.path.samestat(os.lstat(lock_file), opened[0]):
                 lock_file.unlink()
         with contextlib.suppress(OSError):
             lock.release()
+        with contextlib.suppress(OSError):  # What is not empty stays.
+            for place in made:
+                place.rmdir()
 
 
 def _acquire(

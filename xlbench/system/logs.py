@@ -53,13 +53,10 @@ class Trackers(Protocol):
 
 
 class Log:
-    """The voice of one run; on other processes every method is silent.
+    """The voice of one run; where it is not `active`, in other processes, every method is silent.
 
-    Args:
-      workdir: gets log.txt, and with the first numbers metrics.jsonl and what the trackers write;
-        it must exist.
-      active: False on every process but the first.
-      trackers: get all numbers, too.
+    The workdir, which must exist, gets log.txt, and with the first numbers metrics.jsonl and what
+    the trackers write.
 
     Raises:
       UserError: one of these is a link that leads out of the workdir, or no file.
@@ -88,11 +85,8 @@ class Log:
     def write(self, step: int, kind: str, name: str, values: Mapping[str, float]) -> None:
         """Writes one row of metrics.jsonl, and gives its numbers to the trackers.
 
-        Args:
-          step: the global step the values belong to.
-          kind: 'train' or 'eval'.
-          name: of the stage or of the task.
-          values: numbers; one that is not finite is written as null, which JSON can hold.
+        It is of a global step, of the kind 'train' or 'eval', and has the name of a stage or task.
+        A number that is not finite is written as null, which JSON can hold.
         """
         if not self._active:
             return
@@ -107,13 +101,7 @@ class Log:
         self.track(step, {f'{kind}/{name}/{key}': value for key, value in values.items()}, {})
 
     def track(self, step: int, scalars: Mapping[str, float], samples: Samples) -> None:
-        """Gives numbers and samples to the trackers alone, for what is in other files, too.
-
-        Args:
-          step: as for `write`.
-          scalars: {'train/stage1/loss': 2.5}
-          samples: the same examples at each step.
-        """
+        """Gives numbers, {'train/stage1/loss': 2.5}, and samples to the trackers alone."""
         if self._trackers and (scalars or samples):
             self._trackers.write(step, scalars, samples)
             self._say_notes()
@@ -123,19 +111,12 @@ class Log:
             self.line(note)
 
     def rewind(
-        self,
-        step: int,
-        again: Collection[str] = (),
-        after: int = 0,
-        due: Collection[str] = (),
+        self, step: int, again: Collection[str] = (), after: int = 0, due: Collection[str] = ()
     ) -> None:
         """Drops what a resumed run computes and writes again, and lines that are no rows of ours.
 
-        Args:
-          step: the rows after it go.
-          again: evaluations whose rows of steps above `after` go.
-          after: a step.
-          due: evaluations whose rows of this very step go.
+        These are all rows after a step, those of the evaluations `due` at this very step, and those
+        of the evaluations that come `again` at steps above `after`.
         """
         path = self._folder / 'metrics.jsonl'
         if self._trackers:
@@ -207,21 +188,13 @@ class Clock:
         return seconds, share
 
 
-def progress(
-    step: int,
-    num_steps: int,
-    stage: str,
-    values: Mapping[str, float],
-    seconds_left: float,
+def step_line(
+    step: int, num_steps: int, stage: str, values: Mapping[str, float], seconds_left: float
 ) -> str:
-    """The line that a step says.
+    """The line that the log has for a step of all `num_steps`.
 
-    Args:
-      step: global step.
-      num_steps: of all stages.
-      stage: name of the running stage.
-      values: loss, learning_rate, tokens_per_second, examples_per_second, input_wait and maybe mfu.
-      seconds_left: of training.
+    The values are loss, learning_rate, tokens_per_second, examples_per_second, input_wait and maybe
+    mfu.
     """
     parts = [
         f'{stage} {step}/{num_steps}',
@@ -234,8 +207,3 @@ def progress(
     if 'mfu' in values:
         parts.append(f'MFU {100 * values["mfu"]:.1f}%')
     return ' | '.join([*parts, f'{duration(seconds_left)} left'])
-
-
-def as_json(value: object) -> str:
-    """Indented JSON in the order given, readable in any editor."""
-    return json.dumps(value, indent=1, ensure_ascii=False) + '\n'

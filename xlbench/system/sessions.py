@@ -13,7 +13,7 @@ import pathlib
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from typing import Self
 
 import msgspec
 
@@ -53,10 +53,14 @@ class Session(msgspec.Struct):
     command: list[str] = []
 
 
-class Recorder:
-    """Writes down the session of this process; see `recorded`."""
+class Recorder(contextlib.AbstractContextManager):
+    """Records the session in a `with` block, however that ends; its time begins here.
 
-    def __init__(self, workdir: str | os.PathLike, active: bool):
+    The caller holds the workdir's lock. In all processes of a run but the first, `active` is False
+    and nothing is written.
+    """
+
+    def __init__(self, workdir: str | os.PathLike, *, active: bool = True):
         self._folder, self._active = pathlib.Path(workdir), active
         self._session = Session(
             began=f'{datetime.datetime.now(datetime.UTC):%Y-%m-%dT%H:%M:%SZ}',
@@ -69,14 +73,22 @@ class Recorder:
         )
         self._wall, self._processor = time.monotonic(), _processor_seconds()
         self._before: bytes | None = None  # What is in the file; None until the session has begun.
-        self._writing = threading.Lock()
+        self._ended = threading.Event()
+        self._writer = threading.Thread(target=self._write_again, name='sessions', daemon=True)
+
+    def __enter__(self) -> Self:
+        self._writer.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._ended.set()
+        self._writer.join()
+        # What went wrong first matters.
+        with contextlib.suppress(OSError, errors.UserError) if kind else contextlib.nullcontext():
+            self._write()
 
     def begin(self, devices: str, processes: int = 1) -> None:
         """Writes the session for the first time, now that the workdir is this run's own.
-
-        Args:
-          devices: see `Session`.
-          processes: likewise.
 
         Raises:
           UserError: the file is a link that leads out of the workdir, or no file.
@@ -87,53 +99,22 @@ class Recorder:
             there = untrusted.file(self._folder, FILE)
             before = untrusted.read_bytes(there, untrusted.CONFIG_BYTES) if there else b''
             self._before = before + b'\n' * bool(before and not before.endswith(b'\n'))
-            self.write()
+            self._write()
 
-    def write(self) -> None:
-        """Writes the session behind those that were before it, once it has begun; see `begin`."""
-        with self._writing:
-            if self._before is None:  # The folder may be another run's.
-                return
-            session = self._session
-            session.wall_seconds = round(time.monotonic() - self._wall, 1)
-            session.processor_seconds = round(_processor_seconds() - self._processor, 1)
-            session.peak_bytes = machine.peak_memory()
-            data = self._before + msgspec.json.encode(session) + b'\n'
-            files.write(self._folder / FILE, data)
+    def _write(self) -> None:
+        """Writes the session behind those that were before it, once it has begun."""
+        if self._before is None:  # The folder may be another run's.
+            return
+        session = self._session
+        session.wall_seconds = round(time.monotonic() - self._wall, 1)
+        session.processor_seconds = round(_processor_seconds() - self._processor, 1)
+        session.peak_bytes = machine.peak_memory()
+        files.write(self._folder / FILE, self._before + msgspec.json.encode(session) + b'\n')
 
-
-@contextlib.contextmanager
-def recorded(workdir: str | os.PathLike, *, active: bool = True) -> Iterator[Recorder]:
-    """Records the session in a `with` block, however that ends; its time begins here.
-
-    Args:
-      workdir: of the run; the caller holds its lock.
-      active: False writes nothing, as in all processes of a run but the first.
-    """
-    recorder = Recorder(workdir, active)
-    if not active:
-        yield recorder
-        return
-    ended = threading.Event()
-
-    def write_again() -> None:
-        while not ended.wait(_EVERY):
+    def _write_again(self) -> None:
+        while not self._ended.wait(_EVERY):
             with contextlib.suppress(OSError, errors.UserError):  # The end of the block says it.
-                recorder.write()
-
-    writer = threading.Thread(target=write_again, name='sessions', daemon=True)
-    writer.start()
-    try:
-        yield recorder
-    except BaseException:
-        with contextlib.suppress(OSError, errors.UserError):  # What went wrong first matters.
-            recorder.write()
-        raise
-    else:
-        recorder.write()
-    finally:
-        ended.set()
-        writer.join()
+                self._write()
 
 
 def read(workdir: str | os.PathLike) -> list[Session]:

@@ -44,14 +44,9 @@ _KINDS = (
 
 
 def file(folder: str | os.PathLike, name: str | os.PathLike) -> pathlib.Path | None:
-    """The path of a regular file inside a folder.
+    """The path of a regular file inside a folder, such as 'left/config.json'; None if it is absent.
 
-    Args:
-      folder: that somebody has named; it may itself be a link.
-      name: of the file in it, also 'left/config.json'; it does not begin with the folder.
-
-    Returns:
-      folder/name; None if nothing is there.
+    The folder, which somebody has named, may itself be a link.
 
     Raises:
       UserError: what is there is a link that leads out of the folder or nowhere, or no file.
@@ -67,11 +62,8 @@ def file(folder: str | os.PathLike, name: str | os.PathLike) -> pathlib.Path | N
 def check_tree(folder: str | os.PathLike, tree: str | os.PathLike) -> None:
     """Raises UserError unless all below `tree` are folders and regular files inside `folder`.
 
-    Whoever locks a folder to write into it asks it, too; see locks.py.
-
-    Args:
-      folder: that somebody has named.
-      tree: below it. Nothing is wrong with one that is not there.
+    Nothing is wrong with a tree that is not there. Whoever locks a folder to write into it asks it,
+    too; see locks.py.
     """
     folder, rest, seen = pathlib.Path(folder), [pathlib.Path(tree)], set()
     while rest:
@@ -159,12 +151,7 @@ class Exceeded(UserError):
 
 @dataclasses.dataclass(frozen=True)
 class Limit:
-    """One limit.
-
-    Attributes:
-      variable: the environment variable that changes it.
-      default: what holds without it.
-    """
+    """A limit, and the environment variable that changes it."""
 
     variable: str
     default: int
@@ -181,10 +168,6 @@ class Limit:
 
     def exceeded(self, what: str, unit: str = 'bytes') -> Exceeded:
         """The error for what is over this limit.
-
-        Args:
-          what: subject and verb, with the amount if that is known: 'a.json has 600 bytes'.
-          unit: of the limit.
 
         Example: LINE_BYTES.exceeded('the line is too long') -> the line is too long: at most
           16,777,216 bytes are allowed; if you trust the file, set XLBENCH_MAX_LINE_BYTES to more
@@ -260,10 +243,8 @@ def too_deep(name: str) -> Exceeded:
 class Expansion:
     """Counts what comes out of a packed file.
 
-    Args:
-      name: of the file, for the message.
-      has_end: whether the limit on the whole size holds. It does not for dumps, which are read
-        block by block and are truly large.
+    The limit on the whole size holds for a file that `has_end`; it does not for dumps, which are
+    read block by block and are truly large.
     """
 
     def __init__(self, name: str, has_end: bool = True):
@@ -273,14 +254,9 @@ class Expansion:
         self.size = 0
 
     def add(self, unpacked: int, position: int) -> None:
-        """Takes note of more bytes.
+        """Counts bytes that have come out; Exceeded if they are too many for the `position`.
 
-        Args:
-          unpacked: how many have come out.
-          position: how many bytes of the packed file have been read by now.
-
-        Raises:
-          Exceeded: it is too many.
+        That is how many bytes of the packed file have been read by now.
         """
         self.size += unpacked
         if self.size > self._ratio * position + _FREE:
@@ -323,9 +299,6 @@ class _Counted(io.RawIOBase):
 def open_packed(file: _Unpacking, packed: IO[bytes], name: str) -> IO[bytes]:
     """A packed file of which too much cannot come out; it is read from the front to the end.
 
-    Args:
-      file: what unpacks, with `read1`: gzip.GzipFile(fileobj=packed), and the like.
-      packed: what it reads from.
-      name: of the file, for messages.
+    It unpacks with `read1`, as gzip.GzipFile(fileobj=packed) does.
     """
     return io.BufferedReader(_Counted(file, packed, name), _BLOCK)

@@ -26,10 +26,7 @@ def ask(request: urllib.request.Request, seconds: float, most: int) -> tuple[int
     The timeout of a socket is for each read, and a server that sends a byte a second has no end:
     here the whole answer, its head included, has to come in time.
 
-    Args:
-      request: with its headers and data.
-      seconds: for the whole answer.
-      most: bytes that are read of the content; at most a block more is returned.
+    At most a block more than `most` bytes of the content is returned.
 
     Raises:
       OSError: there is no answer in time, or none of HTTP.
@@ -71,11 +68,7 @@ def within(seconds: float, work: Callable[[], T]) -> T:
 def while_growing(work: Callable[[], T], size: Callable[[], int], seconds: float, least: int) -> T:
     """Returns what a function does, or raises what it raises, while what it makes grows.
 
-    Args:
-      work: the function.
-      size: of what it makes, in bytes.
-      seconds: how long the growth is awaited.
-      least: bytes by which it has to grow in that time.
+    Its `size` in bytes has to grow by `least` in so many seconds.
 
     Raises:
       TimeoutError: it grows by less; the function goes on, as in `within`.

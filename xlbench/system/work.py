@@ -23,13 +23,11 @@ Value = TypeVar('Value')
 def in_flight(
     work: Iterable[Work | None], submit: Callable[[Work], Result], depth: int
 ) -> Iterator[tuple[Work, Result]]:
-    """Begins each piece of work while earlier pieces are still under way.
+    """Begins each piece of work while `depth` earlier pieces are still under way.
 
-    Args:
-      work: the pieces, in order; it is read one piece at a time. None says that it may take a while
-        to the next piece, so that those under way are yielded first.
-      submit: begins a piece and returns at once, with a future or an array that is being computed.
-      depth: how many pieces stay under way while the oldest one is waited for.
+    `work` is read one piece at a time. None says that it may take a while to the next piece, so
+    that those under way are yielded first. `submit` begins a piece and returns at once, with a
+    future or an array that is being computed.
 
     Yields:
       (piece, what `submit` returned), in the order of the pieces. The caller waits for the
@@ -64,10 +62,7 @@ def _start(initialize: Callable[[*Args], None] | None, arguments: tuple[*Args]) 
 class Pool:
     """Fresh processes for jobs; with one worker the jobs run in this process.
 
-    Args:
-      workers: how many.
-      initialize: called first in each process, if there are several.
-      *arguments: of `initialize`.
+    If there are several, `initialize(*arguments)` is called first in each of them.
     """
 
     is_elsewhere: ClassVar[bool] = False

@@ -32,14 +32,10 @@ _Identity = Annotated[str, msgspec.Meta(pattern=r'^[\w.:/-]{0,200}$')]
 
 
 def find(name: str) -> type[Tracker]:
-    """The class of a tracker.
+    """The class of a tracker; UserError if there is none, or it may not be imported.
 
-    Args:
-      name: of a file of this package, or 'tasks/FILE.py:NAME' or 'module:NAME' of the user's own,
-        by the rules of metrics (see metrics/specs.py).
-
-    Raises:
-      UserError: there is none, or it may not be imported.
+    Its name is that of a file of this package, or 'tasks/FILE.py:NAME' or 'module:NAME' of the
+    user's own, by the rules of metrics (see metrics/specs.py).
     """
     return specs.subclass(name, Tracker, __package__, 'tracker in config.trackers')
 
@@ -68,12 +64,7 @@ def _is_installed(module: str) -> bool:
 
 
 class Trackers:
-    """The trackers of one run, which begin with the first row.
-
-    Args:
-      names: see config.trackers; for each one `check` was called.
-      workdir: of the run.
-      config: of the run.
+    """The trackers of one run, which begin with the first row; `check` was called for each name.
 
     Attributes:
       step: that the run goes on from, see `Run`.
@@ -107,12 +98,7 @@ class Trackers:
         return said
 
     def close(self, finished: bool, say: Callable[[str], None]) -> None:
-        """Ends the trackers; waits a while for what they have not written yet.
-
-        Args:
-          finished: whether the run is.
-          say: is told what is waited for.
-        """
+        """Ends the trackers of a run, finished or not; says what it waits a while for."""
         workers, self._workers = self._workers or [], []
         for worker in workers:
             worker.put(finished)
@@ -136,13 +122,9 @@ class Trackers:
 
 
 def open_log(config: ConfigDict, workdir: str, *, active: bool = True) -> logs.Log:
-    """Opens the log of a run, with the trackers that its config names.
+    """Opens the log of a run, with the trackers that its config names; see `logs.Log`.
 
-    Args:
-      config: of the run, or of a sweep, whose source model has the same trackers. One of an earlier
-        version names none, and has the default ones.
-      workdir: of the run.
-      active: False on every process but the first.
+    A sweep has those of its source model, and a config of an earlier version the default ones.
     """
     names = config.get('source', config).get('trackers', blocks.LATER_KEYS['trackers'])
     trackers = Trackers(names, workdir, blocks.to_dict(config)) if active else None

@@ -13,6 +13,7 @@ from xlbench.settings import blocks
 from xlbench.system import errors, logs
 from xlbench.system.files import Json
 from xlbench.system.progress import duration
+from xlbench.tracking import Sample
 from xlbench.training import memory, messages
 from xlbench.training.checkpoints import Best, Progress
 from xlbench.training.experiment import Evaluator, Scores
@@ -107,7 +108,7 @@ class Evaluation:
             progress.stale += 1
 
 
-def _sample(line: Mapping[str, Json]) -> logs.Sample:
+def _sample(line: Mapping[str, Json]) -> Sample:
     """A line of predictions.jsonl as trackers get it."""
-    texts = (str(line.get(key, '')) for key in logs.Sample._fields)
-    return logs.Sample(*(text[:_LONGEST_SAMPLE] for text in texts))
+    texts = (str(line.get(key, '')) for key in Sample._fields)
+    return Sample(*(text[:_LONGEST_SAMPLE] for text in texts))

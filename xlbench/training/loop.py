@@ -324,7 +324,7 @@ class Trainer:
             values['mfu'] = flops * len(window) / seconds / peak
         left = seconds / len(window) * (self.num_steps - step)
         self.log.write(step, 'train', name, values)
-        self.log.line(logs.progress(step, self.num_steps, name, values, left))
+        self.log.line(logs.step_line(step, self.num_steps, name, values, left))
 
     def _save(self, step: int) -> None:
         """Begins to save a step, or only its progress if it is saved already."""
@@ -438,5 +438,5 @@ def _write_nonfinite(
         ]
         facts = {'step': step, 'loss': str(loss), 'grad_norm': str(norm), 'examples': shown}
         path.parent.mkdir(exist_ok=True)
-        files.write(path, logs.as_json(facts))
+        files.write(path, files.as_json(facts))
     return f'step {step}: the loss is {loss} and the norm of the gradients {norm}', path

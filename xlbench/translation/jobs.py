@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from xlbench import config as config_lib, jobs
-from xlbench.settings import decoding_flags
+from xlbench.settings import decoding
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
 from xlbench.translation import engines
@@ -271,10 +271,10 @@ def template_of(args: argparse.Namespace, pairs: Sequence[tuple[str, str]]) -> T
     Raises:
       UserError: it does not take the settings, or a model that it stands for is not there.
     """
-    decoding = decoding_flags.given(args)
-    engines.check_settings(args.engine, args.prefix, args.batch_size, decoding)
+    options = decoding.given_options(args)
+    engines.check_settings(args.engine, args.prefix, args.batch_size, options)
     settings = args.engine_version, args.timeout, args.prefix, args.batch_size
-    template = Template(args.engine, *settings, tuple(sorted(decoding.items())))
+    template = Template(args.engine, *settings, tuple(sorted(options.items())))
     for name in dict.fromkeys(template.name(*pair) for pair in pairs):
         if engines.is_model(name):
             config_lib.check_source(name, '--engine')

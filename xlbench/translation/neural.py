@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from xlbench.inference.generator import Model
 from xlbench.inference.loading import BATCH_SIZE, load
-from xlbench.settings import decoding_flags
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
 from xlbench.translation.engines import Failure
@@ -44,7 +43,7 @@ class Neural:
         return self._model.num_cut
 
     def check(self, source: str, target: str) -> None:
-        decoding_flags.changed(self._model.options, self._options)
+        self._model.options.changed(self._options)
         self._model.mark(*self._languages(source, target))
         trained = self._model.languages.sources.get(target)
         if trained and trained not in self._sources(source, target):
@@ -55,7 +54,7 @@ class Neural:
 
     def identity(self, source: str, target: str) -> str:
         """A digest of parameters and vocabulary, the languages, and how it decodes."""
-        options = decoding_flags.changed(self._model.options, self._options)
+        options = self._model.options.changed(self._options)
         changed = ' '.join(
             f'{field.name}={getattr(options, field.name)}'
             for field in dataclasses.fields(options)
@@ -96,7 +95,7 @@ class Writer(Neural):
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str | Failure]:
         source_lang, target_lang = self._languages(source, target)
-        options = decoding_flags.changed(self._model.options, self._options)
+        options = self._model.options.changed(self._options)
         answers = self._model.generate(
             [self._prefix + text for text in texts],
             source_lang=source_lang,

@@ -13,14 +13,12 @@ from xlbench.trees import Params
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(Block):
+class Options(Block, where='config.objective'):
     """The block config.objective.
 
     Attributes:
       label_smoothing: probability mass spread over all labels (arXiv:1512.00567).
     """
-
-    where: ClassVar[str] = 'config.objective'
 
     label_smoothing: Annotated[float, Meta(ge=0, lt=1)] = 0.0
 

@@ -45,7 +45,7 @@ def rows_of(x: jax.Array, shape: tuple[int, int], blocks: Blocks) -> jax.Array:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(Block):
+class Options(Block, where='config.objective'):
     """The block config.objective.
 
     Attributes:
@@ -55,8 +55,6 @@ class Options(Block):
       decoder_start: the first decoder input. 'family' is as the vocabulary's family was trained,
         in mBART-50 </s> and then the language; 'language' is the language alone.
     """
-
-    where: ClassVar[str] = 'config.objective'
 
     label_smoothing: Annotated[float, Meta(ge=0, lt=1)] = 0.0
     z_loss: Annotated[float, Meta(ge=0)] = 0.0

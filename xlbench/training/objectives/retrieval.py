@@ -15,7 +15,7 @@ from xlbench.trees import Params
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(Block):
+class Options(Block, where='config.objective'):
     """The block config.objective.
 
     Attributes:
@@ -27,8 +27,6 @@ class Options(Block):
         in the backward pass (gradient caching, arXiv:2101.06983): memory then depends on it, and
         no longer on the batch size. 0 encodes the batch at once.
     """
-
-    where: ClassVar[str] = 'config.objective'
 
     loss: Literal['sym_paper', 'sym_code', 'softmax', 'bidirectional'] = 'sym_paper'
     scale: Annotated[float, Meta(gt=0)] = 1.0

@@ -28,12 +28,8 @@ def choose(
 ) -> tuple[Any, ...]:
     """Reads the scenario of a benchmark and the size from what follows the colon of --config.
 
-    Args:
-      text: what follows the colon.
-      sizes: allowed sizes, the default one first.
-      scenario_of: the benchmark's method `scenario`.
-      **defaults: the other keys that may be given: scenario, rate, and arguments of scenario_of;
-        and keys of the config's own, whose values are tuples, see `variant`.
+    The benchmark's method `scenario` takes the keys of `defaults`, besides `rate`, and those of the
+    config's own, whose defaults are tuples; see `variant`.
 
     Returns:
       The scenario, the size, and the value of each key of the config's own.
@@ -79,13 +75,9 @@ def dual_encoder(**fields: Setting) -> dict[str, Setting]:
 
 
 def epoch_steps(scenario: Scenario, batch_size: int) -> int:
-    """The steps of an epoch of the official data, in batches without packing.
+    """The steps of an epoch of the scenario's official data, in batches without packing.
 
     Each task is rounded up by itself, as the parts of a curriculum do not share a batch.
-
-    Args:
-      scenario: whose tasks are trained on.
-      batch_size: rows of a batch.
     """
     steps = 0
     for name in map(parse_task, scenario.train):
@@ -142,14 +134,9 @@ def evaluate(
 ) -> None:
     """Sets what a config evaluates, saves and chooses its best checkpoint by.
 
-    Args:
-      c: the config, which is changed.
-      scenario: says which tasks choose the checkpoint and which are scored at the end.
-      every: steps (or epochs) between two evaluations of 'dev', and between two checkpoints.
-      best: the score that chooses, of which more is better unless it is a loss.
-      dev: options of the evaluation in training alone, which does not decode by default.
-      test: options of the final evaluation alone.
-      **both: options of both.
+    The evaluation 'dev' comes every so many steps or epochs, and so does a checkpoint; of the score
+    `best`, more is better unless it is a loss. `dev` and `test` are options of the evaluation in
+    training, which does not decode by default, and of the final one.
     """
     if c.objective.name in ('generation', 'language_model', 'multi_view'):
         dev = dict(decode=False) | dict(dev or {})
