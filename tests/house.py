@@ -40,7 +40,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'retrieval': (652, 4),
     'settings': (1025, 6),
     'system': (2438, 12),
-    'tasks': (5821, 42),
+    'tasks': (5819, 42),
     'tests': (56298, 259),
     'tools': (6779, 39),
     'tracking': (553, 6),

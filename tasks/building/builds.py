@@ -74,17 +74,11 @@ def check_files(paths: Iterable[str]) -> None:
 def begin(
     folder: str, settings: Settings, redo: bool, readers: Mapping[str, Sequence[str]]
 ) -> None:
-    """Checks that a work folder is of these settings, or makes it so.
+    """Checks that a work folder, whose lock the caller holds, is of these settings.
 
-    Args:
-      folder: of the work; the caller holds its lock.
-      settings: of all steps.
-      redo: throws away what was made with other settings.
-      readers: of a step, the folders of those that read its files, also as patterns; they go with
-        it. TRANSLATED stands for all steps that translate.
-
-    Raises:
-      UserError: the folder holds something else, or the work of other settings and not `redo`.
+    `redo` makes it so: what was made with other settings goes, and with a step the folders of its
+    `readers`, which may be patterns; TRANSLATED stands for all steps that translate. UserError if
+    the folder holds something else, or the work of other settings and not `redo`.
     """
     path = os.path.join(folder, 'settings.json')
     try:

@@ -107,11 +107,7 @@ class Originals:
             return
         layout = Layout('jsonl') if unpacked.endswith('.txt') else Layout()
         layouts = KINDS[self._task].items()
-        known = (
-            (columns, make)
-            for columns, make in layouts
-            if not isinstance(next(rows.read(path, columns, layout), None), BadRecord)
-        )
+        known = ((columns, make) for columns, make in layouts if _has(path, columns, layout))
         columns, make = next(known, next(iter(layouts)))  # Whose complaint names the fields.
 
         def example(_: int, values: rows.Values) -> Iterator[Example]:
@@ -121,6 +117,14 @@ class Originals:
             yield make(texts)
 
         yield from readers.convert(path, rows.read(path, columns, layout), example)
+
+
+def _has(path: str, columns: Sequence[str], layout: Layout) -> bool:
+    """True if a file's first row has these columns."""
+    try:
+        return not isinstance(next(rows.read(path, columns, layout), None), BadRecord)
+    except UserError:  # Of a table without them.
+        return False
 
 
 def _clean(texts: Sequence[str]) -> Example:
