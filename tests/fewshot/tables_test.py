@@ -32,9 +32,9 @@ def systems(tmp_path, rows, name='sweep', **info):
 def cells(table):
     """{(row, group, label): cell}"""
     return {
-        (name, column.group, column.label): cell
-        for name, _, found in table.rows
-        for column, cell in zip(table.columns, map(str, found), strict=True)
+        (row.name, column.group, column.label): cell
+        for row in table.rows
+        for column, cell in zip(table.columns, map(str, row.cells), strict=True)
     }
 
 
@@ -202,14 +202,14 @@ def with_source(folder, rows=None, **source):
 def test_english_is_the_first_row(tmp_path):
     system = with_source(tmp_path / 'sweep')
     found = cells(tables.scores(system))
-    assert [name for name, _, _ in tables.scores(system).rows] == ['en', 'de']
+    assert [row.name for row in tables.scores(system).rows] == ['en', 'de']
     assert found['en', 'chunk_f1', 'K=0'] == '88.00' and found['en', 'chunk_f1', 'K=1'] == '-'
     lines = list(csv.DictReader(io.StringIO(report.comma_separated([system]))))
     [line] = [line for line in lines if line['language'] == 'en']
     assert (line['mean'], line['method'], line['shots']) == ('88.0', 'zero_shot', '0')
 
     table = tables.scores(with_source(tmp_path / 'other', test=None))
-    assert [name for name, _, _ in table.rows] == ['de']
+    assert [row.name for row in table.rows] == ['de']
     [note] = [note for note in table.notes if note.startswith('Without English: ')]
     assert "has no results on the split 'test'; it has validation" in note
 
