@@ -106,12 +106,12 @@ class Inputs:
             if unit is None:
                 return
             number, data = unit
-            if isinstance(data, UserError):  # It names its place.
-                self.error = data
-                return
             try:
-                if isinstance(data, Exception):
+                if isinstance(data, readers.BROKEN):
                     raise ValueError(readers.broken(data))
+                if isinstance(data, UserError):  # It names its place.
+                    self.error = data
+                    return
                 unit = _text(data, number) if isinstance(data, bytes) else data
                 record, example = self._parse(unit)
             except (UserError, ValueError) as error:
