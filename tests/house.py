@@ -33,7 +33,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'pipeline': (3197, 12),
     'plan': (1402, 6),
     'preparation': (1392, 6),
-    'programs': (3057, 18),
+    'programs': (3059, 18),
     'prompting': (577, 4),
     'reporting': (5956, 31),
     'reproduce': (2577, 11),

@@ -24,15 +24,17 @@ A run whose objective is retrieval suggests three replies to each message, as n-
   python -m xlbench.predict RUNS/retriever --responses=replies.txt --num_return=5 < messages.txt
 
 The replies come from the response set with which the run was evaluated in that language, or from a
-file, which has on each line a text, or a log-likelihood, TAB, a text, TAB and a cluster. An empty
-message gets no replies. A retriever can also rank all beams or samples of a generator
-(arXiv:2106.02017, section 6), by (1 - W) * score of the generator + W * score of the retriever:
+file, which has on each line a text, or a log-likelihood, TAB, a text, TAB and a cluster. Their
+vectors are computed once, and kept in RUNS/retriever/responses. An empty message gets no replies. A
+retriever can also rank all beams or samples of a generator (arXiv:2106.02017, section 6), by (1 -
+W) * score of the generator + W * score of the retriever:
 
   python -m xlbench.predict RUNS/generator --rerank=RUNS/retriever --rerank_weight=0.5 \
       --target_lang=de --num_beams=6 --num_groups=3 --diversity_penalty=1 < messages.txt
 
 A run with the objective classification gives each text, or each pair of texts, its likeliest label,
-or with --num_return=N the N likeliest. A pair is a line with a TAB in it, or two fields:
+or with --num_return=N the N likeliest. A pair is a line with a TAB in it, or two fields, by default
+text_a and text_b; the field of a single text is text:
 
   python -m xlbench.predict RUNS/xnli --scores < pairs.tsv
   python -m xlbench.predict RUNS/xnli --input=pairs.jsonl --field=premise,hypothesis
