@@ -104,7 +104,7 @@ def test_a_size_is_one_row(row, mini, families, monkeypatch, tmp_path):
     table = table.replace(f'\n{row}', f'\n{row}{mini}')
     (tmp_path / 'copy.toml').write_text(table, 'utf-8')
     made = runpy.run_path(shutil.copy(source, tmp_path / 'copy.py'))
-    monkeypatch.setattr(models, 'SIZES', made['SIZES'])
+    monkeypatch.setattr(families_lib, 'SIZES', made['SIZES'])
     for family in families:
         labels = {'num_labels': 2} if family.endswith('classifier') else {}
         built = models.config(family, 'mini', **labels)

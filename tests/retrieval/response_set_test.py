@@ -55,11 +55,11 @@ def test_the_fields_of_a_preparation(tokenizer, tmp_path):
     assert len(found) == 2
 
 
-def test_the_replies_of_pairs(tokenizer, tmp_path):
+@pytest.mark.parametrize('fields', [{}, {'lm_score': '', 'cluster': '', 'display': ''}])
+def test_the_replies_of_pairs(tokenizer, tmp_path, fields):
     """Different ones by first sight, with their relative frequency."""
     texts = ['Yes', 'no', 'Yes', 'yes', 'Yes', 'no', 'maybe', 'Yes']
-    empty = {'lm_score': '', 'cluster': '', 'display': ''}
-    rows = [{'text': text} | (empty if i % 2 else {}) for i, text in enumerate(texts)]
+    rows = [{'text': text} | fields for text in texts]
     found = ResponseSet.of_prepared(write(tmp_path / 'set', tokenizer, rows))
     assert found.texts == found.display == ['Yes', 'no', 'yes', 'maybe']
     expected = [math.log(count / 8) for count in (4, 2, 1, 1)]
