@@ -48,7 +48,7 @@ def test_large_arrays_are_read_in_little_memory(tmp_path, monkeypatch):
     tracemalloc.stop()
     assert peak < 12e6
     path = put(tmp_path, 'b.json', f'[{{"a" 1}}, {lines}]')
-    assert "Expecting ':' delimiter, behind object 0" in broken(readers.json_items(path))[1]
+    assert "Expecting ':' delimiter" in broken(readers.json_items(path))[1]
     monkeypatch.setenv('XLBENCH_MAX_LINE_BYTES', '2000000')
     path = put(tmp_path, 'c.json', json.dumps(['x' * 4_000_000]))
     _, said = broken(readers.json_items(path))

@@ -292,7 +292,7 @@ def test_what_lies_in_a_data_root_is_checked(made, capsys):
         ([{**CHAT, 'dialogue': 3}, CHAT], 0, 'object 1: dialogue is a number, not a text'),
         ([CHAT, 'x'], 0, 'object 2: a text, not an object'),
         ({'data': [CHAT]}, 1, 'the file is not a list of objects'),
-        ('[\n{"dialogue": }]', 2, 'not JSON: Expecting value, behind object 0'),
+        ('[\n{"dialogue": }]', 2, 'not JSON: Expecting value'),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(root, tmp_path, content, line, reason):

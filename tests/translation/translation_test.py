@@ -385,7 +385,7 @@ def test_arrays_of_objects_become_lines(tmp_path, program, capfd):
     for content, message in [
         ('[{"id": 1}]', "a.json: object 1: no key 'text'"),
         ('[3]', 'a.json: object 1: a number, not an object'),
-        ('{}', 'a.json: the file is not a list of objects'),
+        ('{}', 'a.json:1: the file is not a list of objects'),
     ]:
         path.write_text(content)
         assert run(*flags, '--output=b.jsonl', folder=tmp_path) == 2

@@ -234,13 +234,17 @@ def json_items(path: str) -> Iterator[tuple[int, Json]]:
             for number, value in enumerate(_values(text), 1):
                 yield number, value
     except BROKEN as error:
-        raise broken_file(path, 0, f'{broken(error)}, behind object {number}') from error
+        raise broken_file(path, 0, f'{broken(error)}{_after(number)}') from error
     except UnicodeDecodeError as error:
-        reason = f'not UTF-8: byte 0x{error.object[error.start]:02x}, behind object {number}'
+        reason = f'not UTF-8: byte 0x{error.object[error.start]:02x}{_after(number)}'
         raise broken_file(path, 0, reason) from None
     except ValueError as error:
         line = text.line if text else 0
-        raise broken_file(path, line, f'{error}, behind object {number}') from None
+        raise broken_file(path, line, f'{error}{_after(number)}') from None
+
+
+def _after(number: int) -> str:
+    return f', after object {number}' if number else ''
 
 
 class _Text:
