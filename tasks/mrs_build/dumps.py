@@ -352,7 +352,7 @@ def _scan_dump(path: str, folder: str, num_partitions: int) -> None:
 
 
 def merged(streams: Sequence[Iterable[Item]], threads: int) -> Iterator[Item]:
-    """The items of several streams, `threads` of which are read ahead at a time.
+    """Yields the items of several streams, `threads` of which are read ahead at a time.
 
     The first error of a stream is raised here.
     """

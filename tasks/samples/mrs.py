@@ -60,7 +60,7 @@ Pair = tuple[str, str]  # Message, reply.
 
 @dataclasses.dataclass(frozen=True)
 class Frame:
-    """One thing to say."""
+    """A message and its replies, in every language."""
 
     messages: dict[str, tuple[str, ...]]  # By language, its wordings.
     replies: dict[str, tuple[str, ...]]  # By language, the short and the long answer.

@@ -218,7 +218,7 @@ class Benchmark:
         source: str | None = None,
         target: str | None = None,
     ) -> Scenario:
-        """One of `scenario_names`, narrowed to a task and languages.
+        """Returns the scenario of a name, narrowed to a task and languages.
 
         The kind of benchmark says what each narrows. A benchmark with a single task needs no task.
 
@@ -255,7 +255,7 @@ class Benchmark:
     ) -> dict[str, float] | None:
         """The paper's scores of one model on one language pair; None where it gives none.
 
-        {score: value}; those that xlbench computes as well are 0 to 100.
+        They are {score: value}; scores that xlbench also computes range from 0 to 100.
         """
         if (model, scenario) not in self._printed_systems:
             if model not in self.paper_models:

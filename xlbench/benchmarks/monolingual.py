@@ -138,7 +138,7 @@ class ReplyBenchmark(MonolingualBenchmark):
     num_mt_pairs: int = 0
 
     def _scenario(self, name: str, task: str, source: str | None, target: str | None) -> Scenario:
-        """One setting, of one view (arXiv:2106.02017, section 3.2)."""
+        """Makes a setting, also one with translated data (arXiv:2106.02017, section 3.2)."""
         if name not in TRANSLATED:
             return super()._scenario(name, task, source, target)
         others = tuple(other for other in self.languages if other != self.pivot)

@@ -132,11 +132,11 @@ def evaluate(
     test: Block | None = None,
     **both: Setting,
 ) -> None:
-    """Sets what a config evaluates, saves and chooses its best checkpoint by.
+    """Sets the evaluations of a config, its checkpoints, and the score that chooses the best one.
 
-    The evaluation 'dev' comes every so many steps or epochs, and so does a checkpoint; of the score
-    `best`, more is better unless it is a loss. `dev` and `test` are options of the evaluation in
-    training, which does not decode by default, and of the final one.
+    The evaluation 'dev' runs `every` so many steps or epochs, and a checkpoint is saved with it. A
+    higher score `best` is better, unless it is a loss. `dev` and `test` are options of the
+    evaluation in training, which does not decode by default, and of the final one.
     """
     if c.objective.name in ('generation', 'language_model', 'multi_view'):
         dev = dict(decode=False) | dict(dev or {})
