@@ -38,6 +38,8 @@ class Constant(Bags):
 class Scale:
     """Stands in for an objective."""
 
+    view = 'retrieval'
+
     def __init__(self, scale=0.25):
         self.scale = scale
 

@@ -14,17 +14,14 @@ predictions.jsonl has `suggestions`, too.
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, cast
 
-import flax.linen as nn
 import numpy as np
-from jax.sharding import Mesh
 from msgspec import Meta
 
 from xlbench import metrics
 from xlbench.data import features
 from xlbench.data.prepared import Prepared
-from xlbench.data.tokenizers import Tokenizer
 from xlbench.evaluators import base
 from xlbench.evaluators.candidates import RetrievalTask, rank
 from xlbench.metrics import mrs
@@ -116,47 +113,37 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
     """
 
     views: ClassVar[tuple[str, ...]] = ('retrieval',)
+    options_type = Options
+    options: Options
     own_scores = ('loss', 'mrr', 'p_at_1', 'recall_10')
 
-    def __init__(
-        self,
-        prepared: Sequence[Prepared],
-        model: nn.Module,
-        objective: Retrieval,
-        mesh: Mesh,
-        tokenizer: Tokenizer | None,
-        *,
-        responses: Sequence[Prepared] | None = None,
-        **block: Setting,
-    ):
-        del tokenizer
-        options = self._options = Options(**block)
+    def __init__(self, *parts: Any, responses: Sequence[Prepared] | None = None, **block: Setting):
+        super().__init__(*parts, **block)
+        options, lengths = self.options, self.options.lengths
         if options.validation_rouge and not responses:
             raise UserError(
                 'validation_rouge needs suggestions from a response set, but there is none; set '
                 "responses='responses', or validation_rouge to False"
             )
-        lengths = options.lengths
-        self._mesh, self._scale = mesh, objective.scale
+        self._scale = cast(Retrieval, self._objective).scale
         self._choosers: dict[tuple[str, str | None], Choose] = {}
-        tasks = base.tasks_of(prepared, 'retrieval', mesh, options, options.further_metrics)
         candidates, official = options.candidates, lengths if options.official_filter else None
-        none: list[Prepared | None] = [None] * len(tasks)
+        none: list[Prepared | None] = [None] * len(self.tasks)
         self.tasks = [
             RetrievalTask(task.prepared, task.batches, task.metrics, of_task, candidates, official)
-            for task, of_task in zip(tasks, responses or none, strict=True)
+            for task, of_task in zip(self.tasks, responses or none, strict=True)
         ]
         for task in self.tasks:
             if task.responses:
                 base.check_metrics(task, options.num_suggestions, _SCORES)
         self._left, self._right = (
             TextEncoder(
-                model,
-                mesh,
+                self._model,
+                self._mesh,
                 side,
                 batch_size=options.batch_size,
                 max_length=lengths[name],
-                conventions=features.Conventions.of(prepared[0].manifest),
+                conventions=features.Conventions.of(self.tasks[0].prepared.manifest),
             )
             for side, name in (('left', 'inputs'), ('right', 'targets'))
         )
@@ -171,7 +158,7 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
         """The chooser of a set; it is kept, because it may split all texts into words."""
         key = folder, lang
         if key not in self._choosers:
-            self._choosers[key] = chooser(self._sets[folder], lang, self._options.consensus)
+            self._choosers[key] = chooser(self._sets[folder], lang, self.options.consensus)
         return self._choosers[key]
 
     def score_names(self, task: str) -> set[str]:
@@ -183,9 +170,6 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
 
     def has_texts(self, task: RetrievalTask) -> bool:
         return task.responses is not None
-
-    def numbers(self, task: RetrievalTask) -> Sequence[int]:
-        return task.numbers.tolist()
 
     def rows(self, task: RetrievalTask, shared: '_Vectors', check: base.Check) -> '_Vectors':
         check()
@@ -235,19 +219,19 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
 
         So batches are full, and the devices are fed without a break.
         """
-        left, right = _Texts(), _Texts()
-        messages = [left.add([record['inputs'] for record in task.records]) for task in self.tasks]
-        replies = [right.add(list(task.replies.values())) for task in self.tasks]
-        sets = {folder: right.add(responses.ids) for folder, responses in self._sets.items()}
-        left_vectors = self._left(params, left.rows, check) * np.float32(self._scale)
-        right_vectors = self._right(params, right.rows, check)
         names = [task.prepared.name for task in self.tasks]
+        messages = [[record['inputs'] for record in task.records] for task in self.tasks]
+        replies = [list(task.replies.values()) for task in self.tasks]
+        left, places = _each_once(messages)
+        left_vectors = self._left(params, left, check) * np.float32(self._scale)
+        right, of_replies = _each_once([*replies, *(one.ids for one in self._sets.values())])
+        right_vectors = self._right(params, right, check)
         return _Vectors(
-            {name: left_vectors[at] for name, at in zip(names, messages, strict=True)},
-            {name: right_vectors[at] for name, at in zip(names, replies, strict=True)},
+            {name: left_vectors[at] for name, at in zip(names, places, strict=True)},
+            {name: right_vectors[at] for name, at in zip(names, of_replies, strict=False)},
             {
                 folder: exact_search.index(right_vectors[at], mesh=self._mesh)
-                for folder, at in sets.items()
+                for folder, at in zip(self._sets, of_replies[len(names) :], strict=True)
             },
         )
 
@@ -255,7 +239,7 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
         self, task: RetrievalTask, prepared: Prepared, shared: '_Vectors'
     ) -> tuple['_Suggested', dict[str, Any]]:
         """Suggests responses to a task's messages; (at the best weight, facts of the result)."""
-        options, responses = self._options, self._sets[prepared.folder]
+        options, responses = self.options, self._sets[prepared.folder]
         weights = options.lm_weights or (options.lm_weight,)
         tried = [self._at_weight(weight, task, prepared.folder, shared) for weight in weights]
         best = tried[0]
@@ -289,11 +273,11 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
         choose = self._chooser(folder, task.prepared.manifest['target_lang'])
         responses, messages = self._sets[folder], shared.messages[task.prepared.name]
         index = exact_search.with_bias(shared.sets[folder], lm_weight * responses.lm_scores)
-        best = exact_search.top_k(messages, index, min(self._options.top_k, len(responses)))
+        best = exact_search.top_k(messages, index, min(self.options.top_k, len(responses)))
         ids, suggestions = [], []
         for considered, values in zip(best.ids.tolist(), best.values, strict=True):
             scores = dict(zip(considered, values.tolist(), strict=True))
-            ids.append(choose(considered, values, self._options.num_suggestions))
+            ids.append(choose(considered, values, self.options.num_suggestions))
             suggestions.append(
                 [{'text': responses.display[i], 'response': i, 'score': scores[i]} for i in ids[-1]]
             )
@@ -336,18 +320,14 @@ class _Vectors(NamedTuple):
     sets: dict[str, exact_search.Index]  # The response sets, by folder.
 
 
-class _Texts:
-    """Texts as ids, each once: `rows` are the different ones, in the order of first sight."""
-
-    def __init__(self):
-        self.rows: list[np.ndarray] = []
-        self._places: dict[bytes, int] = {}
-
-    def add(self, texts: Sequence[np.ndarray]) -> np.ndarray:
-        """The places [len(texts)] of these texts in `rows`."""
-        places = np.empty(len(texts), np.int64)
+def _each_once(lists: Sequence[Sequence[np.ndarray]]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The different texts of lists of ids, in order, and each list's places [n] among them."""
+    rows: list[np.ndarray] = []
+    known: dict[bytes, int] = {}
+    places = [np.empty(len(texts), np.int64) for texts in lists]
+    for texts, of_list in zip(lists, places, strict=True):
         for i, ids in enumerate(texts):
-            places[i] = self._places.setdefault(ids.tobytes(), len(self.rows))
-            if places[i] == len(self.rows):
-                self.rows.append(ids)
-        return places
+            of_list[i] = known.setdefault(ids.tobytes(), len(rows))
+            if len(known) > len(rows):
+                rows.append(ids)
+    return rows, places

@@ -161,8 +161,9 @@ class Options:
 FIELDS = fields_of(Options)
 
 
-def make(block: Mapping[str, Setting], max_length: int | None = None) -> Options:
+def make(block: Mapping[str, Setting] | None, max_length: int | None = None) -> Options:
     """Returns the checked options of a block `decoding`, with `max_length` if it has none."""
+    block = block or {}
     check_keys(block, (), 'decoding', FIELDS)
     return Options(**({'max_length': max_length} if max_length else {}) | dict(block))
 
