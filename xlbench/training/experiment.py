@@ -169,15 +169,6 @@ class Experiment:
     given: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
-    def is_sample(self) -> bool:
-        """See `is_sample`."""
-        return is_sample(self.data)
-
-    def adapters(self, stage: ConfigDict) -> list[int]:
-        """The place of the adapter of each task of a stage; empty where they share one."""
-        return adapter_places(self.lora, stage_data(self.data, stage)[0])
-
-    @property
     def num_parameters(self) -> int:
         """All parameters, trained or not."""
         return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(self.shapes))
