@@ -11,7 +11,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import msgspec
 from ml_collections import ConfigDict
@@ -28,6 +28,7 @@ FILE = 'trackers.json'  # Which run of each tracker this workdir is, see `Tracke
 MOST_BEHIND = 20_000
 # Seconds that the end of a run waits for what is not sent yet, and those after which it says so.
 PATIENCE, SILENCE = 10.0, 1.0
+_Row = tuple[int, Mapping[str, float], Samples]  # See `Tracker.write`.
 _Identity = Annotated[str, msgspec.Meta(pattern=r'^[\w.:/-]{0,200}$')]
 
 
@@ -88,7 +89,7 @@ class Trackers:
                 for name, kind in self._classes.items()
             ]
         for worker in self._workers:
-            worker.put(Row(step, dict(scalars), samples))
+            worker.put((step, dict(scalars), samples))
 
     def notes(self) -> list[str]:
         """Returns what the trackers said since the last call: a run's place, or a failure."""
@@ -131,14 +132,6 @@ def open_log(config: ConfigDict, workdir: str, *, active: bool = True) -> logs.L
     return logs.Log(workdir, active=active, trackers=trackers)
 
 
-class Row(NamedTuple):
-    """Numbers and samples of one step; see `Tracker.write`."""
-
-    step: int
-    scalars: Mapping[str, float]
-    samples: Samples
-
-
 class _Worker:
     """One tracker in its thread."""
 
@@ -151,7 +144,7 @@ class _Worker:
         say: Callable[[str], None],
     ):
         self.name, self._kind, self._identify, self._say = name, kind, identify, say
-        self._rows: queue.Queue[Row | bool] = queue.Queue(MOST_BEHIND)
+        self._rows: queue.Queue[_Row | bool] = queue.Queue(MOST_BEHIND)
         self._failing, self._failed = threading.Lock(), False
         # A daemon: what hangs in a network does not keep the process alive.
         self._thread = threading.Thread(
@@ -159,7 +152,7 @@ class _Worker:
         )
         self._thread.start()
 
-    def put(self, row: Row | bool) -> None:
+    def put(self, row: _Row | bool) -> None:
         """Hands over a row; at the end, whether the run is finished."""
         try:
             if not self._failed:
