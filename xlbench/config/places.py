@@ -169,12 +169,7 @@ def check_checkpoint(workdir: str, kind: str, step: str = '') -> None:
     if not folder.is_dir():
         raise _no_folder(workdir, kind)
     workdirs.read_config(str(folder))
-    steps = [name for name in files.names(folder / 'checkpoints') if files.is_step(name)]
-    if not steps:
-        raise UserError(f'{workdir} has no checkpoint yet')
-    if step.partition(':')[0] not in ('', 'best', 'last', *steps):  # Behind it, an adapter.
-        there = ', '.join(sorted(steps, key=int))
-        raise UserError(f'{workdir} has no checkpoint {step!r}; it has best, last, {there}')
+    workdirs.check_step(str(folder), step)
 
 
 def _no_folder(spec: str, kind: str) -> UserError:
