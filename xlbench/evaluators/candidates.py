@@ -45,11 +45,6 @@ class RetrievalTask(base.Task):
         kept = np.flatnonzero((self.prepared.lengths()[numbers] <= limits).all(axis=1))
         return kept[: len(kept) // OFFICIAL_BATCH * OFFICIAL_BATCH]
 
-    @property
-    def dropped(self) -> int:
-        """Counts the examples that the official filter leaves out."""
-        return self.batches.num_examples - len(self.numbers)
-
     @functools.cached_property
     def records(self) -> list[dict[str, Json]]:
         """[n], of the examples that are scored."""

@@ -27,7 +27,7 @@ from xlbench.evaluators.candidates import RetrievalTask, rank
 from xlbench.metrics import mrs
 from xlbench.metrics.contract import Spec
 from xlbench.retrieval import exact_search
-from xlbench.retrieval.response_set import Choose, ResponseSet, chooser
+from xlbench.retrieval.response_set import ResponseSet, chooser
 from xlbench.retrieval.text_encoder import TextEncoder
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json, Setting
@@ -126,7 +126,10 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
                 "responses='responses', or validation_rouge to False"
             )
         self._scale = cast(Retrieval, self._objective).scale
-        self._choosers: dict[tuple[str, str | None], Choose] = {}
+        # Choosers are kept, because they may split all texts into words.
+        self._chooser = functools.cache(
+            lambda folder, lang: chooser(self._sets[folder], lang, options.consensus)
+        )
         candidates, official = options.candidates, lengths if options.official_filter else None
         none: list[Prepared | None] = [None] * len(self.tasks)
         self.tasks = [
@@ -153,13 +156,6 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
         """The response sets by folder; several tasks may share one."""
         prepared = {task.responses.folder: task.responses for task in self.tasks if task.responses}
         return {folder: ResponseSet.of_prepared(task) for folder, task in prepared.items()}
-
-    def _chooser(self, folder: str, lang: str | None) -> Choose:
-        """The chooser of a set; it is kept, because it may split all texts into words."""
-        key = folder, lang
-        if key not in self._choosers:
-            self._choosers[key] = chooser(self._sets[folder], lang, self.options.consensus)
-        return self._choosers[key]
 
     def score_names(self, task: str) -> set[str]:
         given = super().score_names(task)
@@ -204,7 +200,7 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
             'scores': scores,
             **facts,
             'num_examples': len(task.numbers),
-            'dropped': task.dropped,
+            'dropped': task.batches.num_examples - len(task.numbers),
             'trimmed': task.batches.trimmed,
             'candidates': task.pools.shape[1],
         }
