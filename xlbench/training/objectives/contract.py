@@ -1,4 +1,4 @@
-"""What an objective is: the one place where a batch meets a model and a loss."""
+"""The contract of an objective: the one place where a batch meets a model and a loss."""
 
 from collections.abc import Mapping
 from typing import ClassVar
