@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 
 def check_places(config: ConfigDict) -> None:
     """Raises UserError for a task, mixture, vocabulary or checkpoint of a run that is not there."""
-    root, vocabulary = config.data.root, config.data.vocabulary
+    vocabulary = config.data.vocabulary
+    check = functools.partial(check_task, root=config.data.root, vocabulary=vocabulary)
     for name, stage in config.stages.items():
-        check_task(stage.mixture, f'mixture in config.stages.{name}', root, vocabulary)
+        where = f'config.stages.{name}'
+        check(stage.mixture, f'mixture in {where}')
         for part, block in (stage.get('added') or {}).items():
-            where = f'mixture in config.stages.{name}.added.{part}'
-            check_task(block.mixture, where, root, vocabulary)
+            check(block.mixture, f'mixture in {where}.added.{part}')
         for part in stage.get('curriculum') or ():
-            where = f'task or mixture in config.stages.{name}.curriculum'
-            check_task(part, where, root, vocabulary)
+            check(part, f'task or mixture in {where}.curriculum')
     for name, block in config.evals.items():
         for task in block.tasks:
-            check_task(task, f'task in config.evals.{name}.tasks', root, vocabulary)
+            check(task, f'task in config.evals.{name}.tasks')
     if not new_vocabulary_size(config):
         from xlbench.data import tokenizers  # Slow to import.
 

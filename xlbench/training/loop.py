@@ -394,9 +394,7 @@ class Trainer:
             self._wait_for_steps()
             with clock.spent('evaluation'):
                 scores = self.evaluation.run(due[0], self.state.params, step, stage)
-            if self.evaluation.chooses(due[0]):
-                self.evaluation.note_score(step, scores, self.progress)
-                scored = True
+            scored |= self.evaluation.note_score(due[0], step, scores, self.progress)
             self.progress.due = due[1:]
         return scored
 
