@@ -59,7 +59,7 @@ class Manager(ocp.CheckpointManager):
         self.save(step, args=ocp.args.Composite(state=ocp.args.StandardSave(state)))
 
     def restore_state(self, step: int, like: TrainState) -> TrainState:
-        """The state of a step, placed like `like`, which is of shapes with shardings."""
+        """The state of a step, placed like `like`, which may be of shapes with shardings."""
         arguments = ocp.args.Composite(state=ocp.args.StandardRestore(like))
         return self.restore(step, args=arguments)['state']
 
