@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import tiny
-from stand_ins import read_result
+from stand_ins import read_result, with_metrics
 
 from xlbench import evaluators, metrics, models
 from xlbench.benchmarks import task_files
@@ -136,12 +136,6 @@ def replies(tasks):
     """Of each task the preparation of its response set; two tasks share one."""
     english, german = (responses_of(task) for task in tasks[:2])
     return [english, german, english]
-
-
-def with_metrics(task, *found):
-    return prepared.Prepared(
-        task.folder, task.manifest | {'metrics': [metrics.to_spec(metric) for metric in found]}
-    )
 
 
 def test_suggestions_from_a_response_set(make, tasks, replies, tmp_path):
