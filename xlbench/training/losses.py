@@ -269,7 +269,6 @@ def token_losses(
 # ---------------------------------------------------------------------------------------------
 # Pairs of vectors.
 
-CONTRASTIVE = ('sym_paper', 'sym_code', 'softmax', 'bidirectional')
 # Scores that a device holds at once, unless a chunk size is given: 2^25 float32 are 134 MB, a few
 # times. 4096 pairs on one device are one chunk still.
 SCORES_AT_ONCE = 2**25
