@@ -169,7 +169,7 @@ def check_checkpoint(workdir: str, kind: str, step: str = '') -> None:
     if not folder.is_dir():
         raise _no_folder(workdir, kind)
     workdirs.read_config(str(folder))
-    workdirs.check_step(str(folder), step)
+    workdirs.check_step(str(folder), step.partition(':')[0] or 'best')  # Behind it, an adapter.
 
 
 def _no_folder(spec: str, kind: str) -> UserError:

@@ -195,14 +195,11 @@ def steps(workdir: str) -> list[int]:
 
 
 def check_step(workdir: str, name: str) -> list[int]:
-    """The same; UserError if there is none, or none of this name: '', 'best', 'last' or a number.
-
-    A colon and the language of an adapter may follow it.
-    """
+    """The same; UserError if there is none, or none of this name: 'best', 'last' or a number."""
     if not (there := steps(workdir)):
         raise UserError(f'{workdir} has no checkpoint yet')
     known = ['best', 'last', *map(str, there)]
-    if name.partition(':')[0] not in ('', *known):
+    if name not in known:
         raise UserError(f'{workdir} has no checkpoint {name!r}; it has {", ".join(known)}')
     return there
 
