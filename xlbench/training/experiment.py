@@ -159,6 +159,10 @@ class Experiment:
     # {key: epochs of the config in place of which it has steps now}
     given: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
+    def adapters(self, stage: ConfigDict) -> list[int]:
+        """The place of the adapter of each task of a stage; empty where they share one."""
+        return adapter_places(self.lora, stage_data(self.data, stage)[0])
+
     @property
     def num_parameters(self) -> int:
         """All parameters, trained or not."""

@@ -8,7 +8,7 @@ import itertools
 import pathlib
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import flax.linen as nn
@@ -19,7 +19,6 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, tracking
 from xlbench.data import batches as batches_lib
-from xlbench.data.prepared import Prepared
 from xlbench.parallel import cluster, partitioning
 from xlbench.parallel.preemption import Interruption
 from xlbench.parallel.watchdog import Watch
@@ -35,13 +34,7 @@ from xlbench.training import (
 )
 from xlbench.training.checkpoints import DamagedCheckpoint, Position, Progress
 from xlbench.training.evaluation import Evaluation
-from xlbench.training.experiment import (
-    Experiment,
-    adapter_places,
-    stage_batches,
-    stage_data,
-    trained_vocab_rows,
-)
+from xlbench.training.experiment import Experiment, stage_batches, stage_data, trained_vocab_rows
 from xlbench.training.objectives.contract import Objective
 from xlbench.training.train_step import TrainState, TrainStep
 from xlbench.trees import Params
@@ -172,7 +165,7 @@ class Trainer:
         if name in self.progress.chosen or name in past:
             return
         tasks, _ = stage_data(experiment.data, stage)
-        first_step, train_step = self._begun[name], self._train_step(name, tasks)
+        first_step, train_step = self._begun[name], self._train_step(name)
         begins = self.progress.stage != name
         if begins:
             self.progress.position = None
@@ -204,7 +197,7 @@ class Trainer:
             self._loop(name, train_step, batches, first_step + stage.num_steps)
         self._end_stage(name)
 
-    def _train_step(self, stage: str, tasks: Sequence[Prepared]) -> TrainStep:
+    def _train_step(self, stage: str) -> TrainStep:
         of, (tx, schedule) = self.experiment, optimizers.of_stage(self.config, stage)
         step = _step_function(
             of.model,
@@ -216,7 +209,7 @@ class Trainer:
             accumulate=self.config.accumulate,
             rows=self.rows,
             lora=of.lora,
-            adapters=tuple(adapter_places(of.lora, tasks)),
+            adapters=tuple(of.adapters(self.config.stages[stage])),
         )
         return TrainStep(step, self.rng, compiling=self._compiling, on_compile=self._compiled)
 
