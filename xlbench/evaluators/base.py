@@ -87,8 +87,8 @@ Lines = Sequence[Mapping[str, Json]]  # Those of predictions.jsonl.
 class Evaluator(Generic[TaskT, Shared, Rows]):
     """Says how a task is scored; the order of things is the same for all evaluators.
 
-    It is made of the tasks of one split, what a model is asked with, and what its block of
-    config.evals holds: batch_size, lengths and options of its own by name.
+    The constructor takes the tasks of one split, a model with its objective, mesh and tokenizer,
+    and what a block of config.evals holds: batch_size, lengths and options of its own by name.
 
     Attributes:
       views: of the objectives whose models it can score, see data.features.VIEWS.

@@ -96,13 +96,9 @@ class Trainer:
         self.log = tracking.open_log(config, workdir, active=jax.process_index() == 0)
         self.checkpoints = checkpoints_lib.Checkpoints(workdir, **config.checkpoints)
         self.rng = jax.random.key(config.seed)
+        of = experiment
         self.rows = trained_vocab_rows(
-            config,
-            experiment.data,
-            experiment.shapes,
-            experiment.mask,
-            experiment.model.config,
-            experiment.tokenizer,
+            config, of.data, of.shapes, of.mask, of.model.config, of.tokenizer
         )
         lengths = {name: stage.num_steps for name, stage in config.stages.items()}
         self.num_steps = sum(lengths.values())
