@@ -5,7 +5,7 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -14,8 +14,6 @@ from xlbench.system.command_line import flag
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
 
-Method = Literal['greedy', 'sample', 'beam', 'diverse_beam']
-METHODS = get_args(Method)
 # Fields that every method reads, and those that some do.
 _SHARED = (
     'max_length', 'min_length', 'no_repeat_ngram', 'repetition_penalty', 'banned', 'forced_last',
@@ -56,7 +54,7 @@ class Options:
       seed: seed of the samples.
     """
 
-    method: Method = 'greedy'
+    method: Literal['greedy', 'sample', 'beam', 'diverse_beam'] = 'greedy'
     max_length: Annotated[int, Meta(ge=1, le=2**20)] = 128
     min_length: Annotated[int, Meta(ge=0)] = 0
     num_beams: Annotated[int, Meta(ge=1, le=2**12)] = 1
