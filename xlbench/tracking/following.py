@@ -45,7 +45,9 @@ def check(names: Sequence[str]) -> None:
     """Raises UserError for a tracker that cannot work on this machine."""
     for name in names:
         tracker = find(name)
-        if missing := [module for module in tracker.modules if not _is_installed(module)]:
+        specs_of = {module: importlib.util.find_spec(module) for module in tracker.modules}
+        # Without an origin it is a mere folder, such as the wandb/ that W&B makes.
+        if missing := [module for module, x in specs_of.items() if not (x and x.origin)]:
             raise UserError(
                 f'config.trackers has {name!r}, which needs the package {missing[0]}: '
                 f'{tracker.install}; or leave {name!r} out'
@@ -56,12 +58,6 @@ def check(names: Sequence[str]) -> None:
             raise
         except Exception as error:  # Whatever another's library makes of this machine.
             raise UserError(f'the tracker {name!r} does not work here: {located(error)}') from error
-
-
-def _is_installed(module: str) -> bool:
-    spec = importlib.util.find_spec(module)
-    # Without an origin it is a mere folder, such as the wandb/ that W&B makes.
-    return spec is not None and spec.origin is not None
 
 
 class Trackers:
