@@ -56,14 +56,6 @@ def new_vocabulary_size(config: ConfigDict) -> int:
     return (config.data.get('vocabulary_size') or 0) if is_new else 0
 
 
-def check_sweep_places(config: ConfigDict) -> None:
-    """Raises UserError for a run or checkpoint of a sweep that is not there."""
-    if not config.source_workdir:
-        check_places(config.source)
-        return
-    check_checkpoint(config.source_workdir, 'config.source_workdir')
-
-
 def known() -> frozenset[str]:
     """The names of all tasks and mixtures that come with xlbench."""
     return _known(tuple(benchmarks.BENCHMARKS))
