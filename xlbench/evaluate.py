@@ -198,7 +198,7 @@ def _decoding(
                 f'{config.objective.name}; leave it out'
             )
         return {}, []
-    configured = generation.options(block.lengths, block.get('decoding'))
+    configured = decoding_lib.make(block.get('decoding'), block.lengths['targets'])
     options = configured.changed(given)
     after, before = dataclasses.asdict(options), dataclasses.asdict(configured)
     words = [

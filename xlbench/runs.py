@@ -20,7 +20,6 @@ from xlbench.data import baselines, batches, features, tokenizers
 from xlbench.data.prepared import Prepared, ensure, open_mixture, open_optional, wait_for
 from xlbench.metrics import tagging
 from xlbench.models.fused import choice
-from xlbench.models.layers import TransformerConfig
 from xlbench.models.lora import Lora
 from xlbench.parallel import partitioning
 from xlbench.retrieval.response_set import ResponseSet
@@ -368,7 +367,7 @@ def check_config(config: ConfigDict) -> None:
     config_lib.check_run_names(config)
     Lora(**config.lora)
     objectives.build(**config.objective)
-    _model_config(config)
+    memory.config_of(config.model)
     for name in config.baselines:
         if name not in baselines.NAMES:
             raise errors.unknown('baseline in config.baselines', name, baselines.NAMES)
@@ -376,13 +375,7 @@ def check_config(config: ConfigDict) -> None:
         optimizers.build(**stage.optimizer, num_steps=stage.num_steps)
 
 
-def _model_config(config: ConfigDict) -> TransformerConfig:
-    """The model's config before the data says how many labels there are."""
-    labels = {'num_labels': config.model.num_labels or 1} if 'num_labels' in config.model else {}
-    return models.config(**dict(config.model) | labels)
-
-
 def check_attention(config: ConfigDict, mesh: Mesh) -> None:
     """Raises UserError for an attention that the devices of the mesh cannot have."""
     with partitioning.activate(mesh):
-        choice.check(_model_config(config))
+        choice.check(memory.config_of(config.model))

@@ -6,12 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import tiny
-from stand_ins import read_result
+from stand_ins import read_result, with_metrics
 
 from xlbench import evaluators, metrics, models
 from xlbench.benchmarks import task_files
 from xlbench.data import prepared, tokenizers
-from xlbench.evaluators import candidates
+from xlbench.evaluators import retrieval
 from xlbench.metrics import mrs
 from xlbench.parallel import partitioning
 from xlbench.reporting import results
@@ -37,6 +37,8 @@ class Constant(Bags):
 
 class Scale:
     """Stands in for an objective."""
+
+    view = 'retrieval'
 
     def __init__(self, scale=0.25):
         self.scale = scale
@@ -134,12 +136,6 @@ def replies(tasks):
     """Of each task the preparation of its response set; two tasks share one."""
     english, german = (responses_of(task) for task in tasks[:2])
     return [english, german, english]
-
-
-def with_metrics(task, *found):
-    return prepared.Prepared(
-        task.folder, task.manifest | {'metrics': [metrics.to_spec(metric) for metric in found]}
-    )
 
 
 def test_suggestions_from_a_response_set(make, tasks, replies, tmp_path):
@@ -357,20 +353,20 @@ def test_candidates_are_different_and_of_the_example_alone(make, tasks):
 
 
 def test_draws_are_spread_evenly():
-    drawn = candidates._draw(np.arange(4000), np.arange(4000) % 50, 40, 9)
+    drawn = retrieval._draw(np.arange(4000), np.arange(4000) % 50, 40, 9)
     assert drawn.shape == (4000, 9)
     assert all(len(set(row)) == 9 for row in drawn[:100].tolist())
     assert not (drawn == (np.arange(4000) % 50)[:, None]).any()
     counts = np.bincount(drawn.ravel(), minlength=40)
     assert np.abs(counts - 900).max() < 5 * 30  # Binomial: the standard deviation is below 30.
     # More replies to draw from: about as many are new as there are more.
-    more = candidates._draw(np.arange(4000), np.arange(4000) % 50, 44, 9)
+    more = retrieval._draw(np.arange(4000), np.arange(4000) % 50, 44, 9)
     kept = np.mean([np.isin(a, b).mean() for a, b in zip(drawn, more, strict=True)])
     assert 0.88 < kept < 0.94
 
 
 def test_the_official_filter(make, tasks, tmp_path, monkeypatch):
-    monkeypatch.setattr(candidates, 'OFFICIAL_BATCH', 4)
+    monkeypatch.setattr(retrieval, 'OFFICIAL_BATCH', 4)
     lengths = {'inputs': 9, 'targets': 8}
     make(tasks=tasks[:1], lengths=lengths, official_filter=True).run({}, 7, str(tmp_path), '')
     short = np.flatnonzero((tasks[0].lengths() <= [9, 8]).all(axis=1))

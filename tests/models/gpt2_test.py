@@ -13,7 +13,7 @@ from xlbench.decoding import loop
 from xlbench.huggingface import checkpoint, gpt2 as gpt2_names
 from xlbench.models import gpt2
 from xlbench.system import errors
-from xlbench.training.objectives.language_model import LanguageModel
+from xlbench.training import objectives
 
 EOS = 60
 TINY = dict(
@@ -81,8 +81,8 @@ def test_logits_equal_transformers_whatever_the_padding(params):
 
 
 def test_token_losses_and_gradients_equal_transformers_alone_and_packed(params):
-    objective = LanguageModel(loss_on='everything')
-    alone, shorter = examples(), LanguageModel()
+    objective = objectives.build('language_model', loss_on='everything')
+    alone, shorter = examples(), objectives.build('language_model')
 
     def total(params, batch):
         losses = [each.loss(MODEL, params, batch, None)['loss'] for each in (objective, shorter)]

@@ -16,7 +16,7 @@ import pages
 import pytest
 import tiny
 import tiny_labels
-from stand_ins import Copier
+from stand_ins import Copier, with_metrics
 
 from xlbench import evaluate, evaluators, metrics, models
 from xlbench.benchmarks import task_files
@@ -106,11 +106,6 @@ def write(path, text):
 def plain(folder):
     """The functions of tasks/plain.py."""
     return task_files.load(write(folder / 'tasks' / 'plain.py', PLAIN).resolve())
-
-
-def with_metrics(task, *found):
-    written = [metrics.to_spec(metric) for metric in found]
-    return prepared.Prepared(task.folder, task.manifest | {'metrics': written})
 
 
 # What is written down, and what is imported.

@@ -2,10 +2,12 @@
 
 import json
 import pathlib
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from xlbench import metrics
 from xlbench.data import prepared
 
 
@@ -39,6 +41,12 @@ class Copier(Generator):
     def decode_step(self, cache, tokens):
         now = jax.lax.dynamic_index_in_dim(cache['tokens'], cache['at'], 1, keepdims=False)
         return 5.0 * jax.nn.one_hot(now, 128), cache | {'at': cache['at'] + 1}
+
+
+def with_metrics(task: prepared.Prepared, *found: Any) -> prepared.Prepared:
+    """The task with these metrics in its manifest, or what manifests have of them."""
+    specs = [one if isinstance(one, dict) else metrics.to_spec(one) for one in found]
+    return prepared.Prepared(task.folder, task.manifest | {'metrics': specs})
 
 
 def read_result(

@@ -1,4 +1,4 @@
-"""What a run says: rows, torn lines, seconds."""
+"""What a run says: rows, torn lines."""
 
 import json
 import math
@@ -94,34 +94,3 @@ def test_nothing_is_written_through_a_link(tmp_path, name):
         log = logs.Log(str(tmp_path / 'run'))
         log.write(1, 'train', 'x', {'loss': 1.0})
     assert (tmp_path / 'elsewhere').read_text() == ''
-
-
-def test_the_clock_leaves_out_evaluation_and_counts_waiting(monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr(logs.time, 'monotonic', lambda: now[0])
-
-    def sleep(seconds):
-        now[0] += seconds
-
-    clock = logs.Clock()
-    sleep(6)
-    with clock.waiting():
-        sleep(2)
-    with clock.paused():
-        sleep(50)
-    assert clock.window() == (8.0, 0.25)
-    sleep(5)
-    assert clock.window() == (5.0, 0.0)
-    assert clock.window()[0] > 0  # Nobody divides by zero.
-
-
-def test_the_progress_line():
-    values = {
-        'loss': 3.14159, 'learning_rate': 1e-3, 'tokens_per_second': 45_678.0,
-        'examples_per_second': 123.4, 'input_wait': 0.0123,
-    }  # fmt: skip
-    assert logs.step_line(50, 900, 'stage1', values, 125) == (
-        'stage1 50/900 | loss 3.1416 | lr 1.00e-03 | 45.7k tokens/s | 123.4 examples/s | '
-        'input wait 1.2% | 2m05s left'
-    )
-    assert '| MFU 41.5% |' in logs.step_line(50, 900, 'stage1', values | {'mfu': 0.415}, 1)

@@ -103,6 +103,12 @@ def test_schedules_work_inside_jit():
     np.testing.assert_allclose(values, [float(schedule(i)) for i in range(20)], rtol=1e-6)
 
 
+def constant(name, learning_rate, **options):
+    """An optimizer whose rate stays."""
+    options = dict(schedule='constant', num_steps=9) | options
+    return optimizers.build(name, learning_rate=learning_rate, **options)[0]
+
+
 def apply(tx, params, *gradients):
     """The parameters after a step with each of the gradients."""
     state = tx.init(params)
@@ -115,12 +121,11 @@ def apply(tx, params, *gradients):
 def test_clipping_is_by_the_norm_of_all_gradients_together():
     params = {'a': jnp.zeros(2), 'b': jnp.zeros(1)}
     gradients = {'a': jnp.array([3.0, 0.0]), 'b': jnp.array([4.0])}  # Of norm 5.
-    options = dict(learning_rate=1.0, schedule='constant', num_steps=1)
-    clipped, _ = optimizers.build('sgd', clip_norm=2.5, **options)
+    clipped = constant('sgd', 1.0, clip_norm=2.5)
     assert apply(clipped, params, gradients)['a'].tolist() == [-1.5, 0]
     assert apply(clipped, params, gradients)['b'].tolist() == [-2]
     for norm in (0.0, 5.5):
-        free, _ = optimizers.build('sgd', clip_norm=norm, **options)
+        free = constant('sgd', 1.0, clip_norm=norm)
         assert apply(free, params, gradients)['a'].tolist() == [-3, 0]
 
 
@@ -157,9 +162,7 @@ def test_adafactor_is_the_paper_s():
         {name: rng.normal(size=p.shape).astype(np.float32) * 10**i for name, p in params.items()}
         for i in range(3)
     ]
-    tx, _ = optimizers.build(
-        'adafactor', learning_rate=0.01, schedule='constant', num_steps=9, min_dim_size_to_factor=4
-    )
+    tx = constant('adafactor', 0.01, min_dim_size_to_factor=4)
     found = apply(tx, params, *gradients)
     for name, param in params.items():
         expected = adafactor_by_hand(param, [g[name] for g in gradients], 0.01, name == 'matrix')
@@ -174,11 +177,8 @@ def test_adafactor_factors_each_part_of_a_fused_kernel_alone():
     rng = np.random.default_rng(1)
     fused = {'qkv': jnp.asarray(rng.normal(size=(3, 8, 8)), jnp.float32)}
     gradient = {'qkv': jnp.asarray(rng.normal(size=(3, 8, 8)) * [[[1]], [[5]], [[25]]])}
-    options = dict(min_dim_size_to_factor=4, clipping_threshold=None)
-    options['multiply_by_parameter_scale'] = False
-    tx, _ = optimizers.build(
-        'adafactor', learning_rate=1.0, schedule='constant', num_steps=9, **options
-    )
+    options = dict(min_dim_size_to_factor=4, multiply_by_parameter_scale=False)
+    tx = constant('adafactor', 1.0, clipping_threshold=None, **options)
     found = apply(tx, fused, gradient)['qkv']
     for i in range(3):
         single = apply(tx, {'x': fused['qkv'][i]}, {'x': gradient['qkv'][i]})['x']
@@ -189,10 +189,7 @@ def test_adamw_decays_matrices_only():
     params = {'kernel': np.full((2, 2), 3.0), 'scale': np.full(2, 3.0), 'stack': np.ones((2, 2, 2))}
     params = jax.tree.map(jnp.asarray, params)
     zeros = jax.tree.map(jnp.zeros_like, params)
-    tx, _ = optimizers.build(
-        'adamw', learning_rate=0.1, schedule='constant', num_steps=9, weight_decay=0.5
-    )
-    found = apply(tx, params, zeros)
+    found = apply(constant('adamw', 0.1, weight_decay=0.5), params, zeros)
     np.testing.assert_allclose(found['kernel'], 3.0 * (1 - 0.1 * 0.5))
     np.testing.assert_allclose(found['stack'], 0.95)
     assert (found['scale'] == 3.0).all()
@@ -229,23 +226,18 @@ def test_every_family_s_biases_and_norms_keep_their_size():
 def test_adafactor_s_decay_leaves_biases_and_norms_alone():
     params = {'qkv': {'kernel': jnp.full((3, 2, 2), 2.0), 'bias': jnp.full((3, 2), 2.0)}}
     zeros = jax.tree.map(jnp.zeros_like, params)
-    tx, _ = optimizers.build(
-        'adafactor', learning_rate=0.1, schedule='constant', num_steps=9, weight_decay_rate=0.5
-    )
-    result = apply(tx, params, zeros)['qkv']
+    result = apply(constant('adafactor', 0.1, weight_decay_rate=0.5), params, zeros)['qkv']
     np.testing.assert_allclose(result['kernel'], 1.0)
     np.testing.assert_array_equal(result['bias'], 2.0)
 
 
 def test_adam_s_first_step_is_the_rate_and_sgd_remembers():
     params, gradient = {'x': jnp.array([1.0, 1.0])}, {'x': jnp.array([4.0, -0.01])}
-    options = dict(learning_rate=0.1, schedule='constant', num_steps=9)
     for name in ('adam', 'adamw'):
-        tx, _ = optimizers.build(name, **options)
-        np.testing.assert_allclose(apply(tx, params, gradient)['x'], [0.9, 1.1], rtol=1e-5)
-    tx, _ = optimizers.build('sgd', momentum=0.5, **options)
-    found = apply(tx, params, gradient, gradient)['x']  # 0.1 * (g + 1.5 g)
-    np.testing.assert_allclose(found, [0.0, 1.0025], atol=1e-6)
+        found = apply(constant(name, 0.1), params, gradient)['x']
+        np.testing.assert_allclose(found, [0.9, 1.1], rtol=1e-5)
+    found = apply(constant('sgd', 0.1, momentum=0.5), params, gradient, gradient)['x']
+    np.testing.assert_allclose(found, [0.0, 1.0025], atol=1e-6)  # 0.1 * (g + 1.5 g) is taken off.
 
 
 WITH_MOMENTUM = dict(momentum=0.9, min_dim_size_to_factor=64, multiply_by_parameter_scale=False)

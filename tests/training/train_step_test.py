@@ -13,7 +13,7 @@ from xlbench.data import features
 from xlbench.parallel import partitioning, programs
 from xlbench.system import machine
 from xlbench.system.errors import UserError
-from xlbench.training import memory, optimizers, train_step
+from xlbench.training import loop, memory, messages, optimizers, train_step
 
 
 class Linear(nn.Module):
@@ -299,3 +299,34 @@ def test_memory_is_kept_by_inline_steps_with_room_for_what_they_free_twice(monke
     assert not memory.keep_freed(None, mesh)
     monkeypatch.setattr(machine, 'memory', lambda: 49)
     assert not memory.keep_freed(Stats, mesh)
+
+
+def test_the_clock_leaves_out_evaluation_and_counts_waiting(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(loop.time, 'monotonic', lambda: now[0])
+
+    def sleep(seconds):
+        now[0] += seconds
+
+    clock = loop.Clock()
+    sleep(6)
+    with clock.spent('input'):
+        sleep(2)
+    with clock.spent('evaluation'):
+        sleep(50)
+    assert clock.window() == (8.0, 0.25)
+    sleep(5)
+    assert clock.window() == (5.0, 0.0)
+    assert clock.window()[0] > 0  # Nobody divides by zero.
+
+
+def test_the_progress_line():
+    values = {
+        'loss': 3.14159, 'learning_rate': 1e-3, 'tokens_per_second': 45_678.0,
+        'examples_per_second': 123.4, 'input_wait': 0.0123,
+    }  # fmt: skip
+    assert messages.step_line(50, 900, 'stage1', values, 125) == (
+        'stage1 50/900 | loss 3.1416 | lr 1.00e-03 | 45.7k tokens/s | 123.4 examples/s | '
+        'input wait 1.2% | 2m05s left'
+    )
+    assert '| MFU 41.5% |' in messages.step_line(50, 900, 'stage1', values | {'mfu': 0.415}, 1)

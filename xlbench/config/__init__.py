@@ -35,7 +35,6 @@ from xlbench.config.places import (
     check_places,
     check_source,
     check_splits,
-    check_sweep_places,
     check_task,
     declared_labels,
     needed_splits,

@@ -84,7 +84,9 @@ def block_fields(config: Block, *path: str) -> Fields:
         case ('stages', _):
             return fields_of(blocks.Stage)
         case ('stages', stage, 'optimizer'):
-            return _optimizer(config['stages'][stage]['optimizer'], f'config.{".".join(path)}')
+            block, where = config['stages'][stage]['optimizer'], f'config.{".".join(path)}'
+            name = _kind(block, 'name', 'optimizer', where, OPTIMIZERS, default='adamw')
+            return _NAME | fields_of(OPTIMIZERS[name])
         case ('stages', _, 'batches'):
             return fields_of(blocks.Batches)
         case ('stages', _, 'added', _):
@@ -388,11 +390,6 @@ def family_fields(family: str) -> Fields:
     """The fields of the config of a family of models."""
     row = models.FAMILIES[family]
     return source.fields(f'xlbench.models.{row.module}', row.config)
-
-
-def _optimizer(block: Block, where: str) -> Fields:
-    name = _kind(block, 'name', 'optimizer', where, OPTIMIZERS, default='adamw')
-    return _NAME | fields_of(OPTIMIZERS[name])
 
 
 def fields_to_set(config: ConfigDict, path: Sequence[str]) -> Fields:

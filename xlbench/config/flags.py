@@ -187,7 +187,8 @@ def _set_overrides(config: ConfigDict, arguments: Iterable[str]) -> set[str]:
             text = f'{not negated}'
         elif text is None and (text := next(arguments, None)) is None:
             raise UserError(f'config.{key} has no value; give one: --config.{key}=VALUE')
-        value = text if _is_epochs(config, key, text) else ranges.read(text, kinds, f'config.{key}')
+        in_epochs = epochs.count(text) and key in {name for name, _, _ in epochs.keys(config)}
+        value = text if in_epochs else ranges.read(text, kinds, f'config.{key}')
         if key in given and isinstance(value, tuple):  # Named again, it adds.
             value = (*given[key], *value)
         given[key] = value
@@ -228,11 +229,6 @@ def _find(config: ConfigDict, name: str) -> tuple[ConfigDict, str, Sequence[type
         names = ', '.join(block.get(key) or ()) or 'its keys'
         raise UserError(f'config.{name} is a block; set one of {names} in it')
     return block, key, kinds
-
-
-def _is_epochs(config: ConfigDict, name: str, text: str) -> bool:
-    """Returns whether a text says epochs, of a key that takes them in place of steps."""
-    return bool(epochs.count(text)) and any(key == name for key, _, _ in epochs.keys(config))
 
 
 def _check_values(config: ConfigDict) -> None:

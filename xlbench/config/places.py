@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 
 def check_places(config: ConfigDict) -> None:
     """Raises UserError for a task, mixture, vocabulary or checkpoint of a run that is not there."""
-    root, vocabulary = config.data.root, config.data.vocabulary
+    vocabulary = config.data.vocabulary
+    check = functools.partial(check_task, root=config.data.root, vocabulary=vocabulary)
     for name, stage in config.stages.items():
-        check_task(stage.mixture, f'mixture in config.stages.{name}', root, vocabulary)
+        where = f'config.stages.{name}'
+        check(stage.mixture, f'mixture in {where}')
         for part, block in (stage.get('added') or {}).items():
-            where = f'mixture in config.stages.{name}.added.{part}'
-            check_task(block.mixture, where, root, vocabulary)
+            check(block.mixture, f'mixture in {where}.added.{part}')
         for part in stage.get('curriculum') or ():
-            where = f'task or mixture in config.stages.{name}.curriculum'
-            check_task(part, where, root, vocabulary)
+            check(part, f'task or mixture in {where}.curriculum')
     for name, block in config.evals.items():
         for task in block.tasks:
-            check_task(task, f'task in config.evals.{name}.tasks', root, vocabulary)
+            check(task, f'task in config.evals.{name}.tasks')
     if not new_vocabulary_size(config):
         from xlbench.data import tokenizers  # Slow to import.
 
@@ -54,14 +54,6 @@ def new_vocabulary_size(config: ConfigDict) -> int:
     path = str(config.data.vocabulary)
     is_new = path.endswith('.model') and not os.path.isfile(os.path.expanduser(path))
     return (config.data.get('vocabulary_size') or 0) if is_new else 0
-
-
-def check_sweep_places(config: ConfigDict) -> None:
-    """Raises UserError for a run or checkpoint of a sweep that is not there."""
-    if not config.source_workdir:
-        check_places(config.source)
-        return
-    check_checkpoint(config.source_workdir, 'config.source_workdir')
 
 
 def known() -> frozenset[str]:
@@ -169,12 +161,7 @@ def check_checkpoint(workdir: str, kind: str, step: str = '') -> None:
     if not folder.is_dir():
         raise _no_folder(workdir, kind)
     workdirs.read_config(str(folder))
-    steps = [name for name in files.names(folder / 'checkpoints') if files.is_step(name)]
-    if not steps:
-        raise UserError(f'{workdir} has no checkpoint yet')
-    if step.partition(':')[0] not in ('', 'best', 'last', *steps):  # Behind it, an adapter.
-        there = ', '.join(sorted(steps, key=int))
-        raise UserError(f'{workdir} has no checkpoint {step!r}; it has best, last, {there}')
+    workdirs.check_step(str(folder), step.partition(':')[0] or 'best')  # Behind it, an adapter.
 
 
 def _no_folder(spec: str, kind: str) -> UserError:

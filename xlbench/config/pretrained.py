@@ -11,7 +11,7 @@ Dropout is the config's, unless the model was trained without any.
 import math
 import os
 import pathlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from ml_collections import ConfigDict
@@ -42,20 +42,12 @@ def resolve(config: ConfigDict, given: Collection[str] = ()) -> None:
     Raises:
       UserError: there is no such folder, or its model is none that the objective trains.
     """
-    for prefix, run in _runs(config):
-        model = run.get('model')
-        if isinstance(model, ConfigDict) and FROM in model:
-            here = {key.removeprefix(prefix) for key in given if key.startswith(prefix)}
-            with config.unlocked():
-                _resolve(run, here, f'config.{prefix}model.{FROM}')
-
-
-def _runs(config: ConfigDict) -> Iterator[tuple[str, ConfigDict]]:
-    """(what its keys begin with, the config of a run)."""
-    if not is_sweep(config):
-        yield '', config
-    elif isinstance(config.get('source'), ConfigDict):
-        yield 'source.', config.source
+    prefix, run = ('source.', config.get('source')) if is_sweep(config) else ('', config)
+    model = run.get('model') if isinstance(run, ConfigDict) else None
+    if isinstance(model, ConfigDict) and FROM in model:
+        here = {key.removeprefix(prefix) for key in given if key.startswith(prefix)}
+        with config.unlocked():
+            _resolve(run, here, f'config.{prefix}model.{FROM}')
 
 
 def _resolve(run: ConfigDict, given: Collection[str], where: str) -> None:

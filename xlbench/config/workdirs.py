@@ -188,6 +188,22 @@ def split_step(spec: str) -> tuple[pathlib.Path, str]:
     return (folder, step) if at and not path.is_dir() and folder.is_dir() else (path, '')
 
 
+def steps(workdir: str) -> list[int]:
+    """The steps of a workdir's complete checkpoints, in order."""
+    names = files.names(pathlib.Path(workdir) / 'checkpoints')
+    return sorted(int(name) for name in names if files.is_step(name))
+
+
+def check_step(workdir: str, name: str) -> list[int]:
+    """The same; UserError if there is none, or none of this name: 'best', 'last' or a number."""
+    if not (there := steps(workdir)):
+        raise UserError(f'{workdir} has no checkpoint yet')
+    known = ['best', 'last', *map(str, there)]
+    if name not in known:
+        raise UserError(f'{workdir} has no checkpoint {name!r}; it has {", ".join(known)}')
+    return there
+
+
 def refuse_sweep(workdir: str) -> None:
     """Raises UserError for a workdir of xlbench.fewshot where one of a single run is meant."""
     path = untrusted.file(workdir, 'config.json')
@@ -374,8 +390,9 @@ def _left_out(config: Json, path: Sequence[str]) -> dict[str, Json]:
 def _defaults(config: dict[str, Json], path: Sequence[str]) -> dict[str, Setting]:
     if is_sweep(config) and path[:1] == ('source',):
         return _defaults(config['source'], path[1:])
-    if path == ('model',):
-        return _of_model(**config['model'])
+    if path == ('model',):  # What is 0 becomes the vocabulary's size, or the data's labels.
+        known = dataclasses.asdict(models.config(**config['model']))
+        return known | dict.fromkeys(known.keys() & {'vocab_size', 'num_labels'}, 0)
     fields = block_fields(config, *path) if path or is_sweep(config) else fields_of(Run)
     unknown = (COMPUTED, dataclasses.MISSING)
     known = {key: field.default for key, field in fields.items() if field.default not in unknown}
@@ -384,12 +401,6 @@ def _defaults(config: dict[str, Json], path: Sequence[str]) -> dict[str, Setting
     if path[:1] == ('evals',) and path[2:] == ('decoding',):
         known['max_length'] = config['evals'][path[1]]['lengths']['targets']
     return known
-
-
-def _of_model(family: str, size: str = '', **fields: Setting) -> dict[str, Setting]:
-    """The fields of a model; what is 0 becomes the vocabulary's size, or the data's labels."""
-    known = dataclasses.asdict(models.config(family, size, **fields))
-    return known | dict.fromkeys(known.keys() & {'vocab_size', 'num_labels'}, 0)
 
 
 def _as_json(value: Setting) -> Json:

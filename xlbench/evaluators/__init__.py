@@ -13,13 +13,9 @@ __all__ = ['Evaluator', 'find']
 
 
 def find(kind: str) -> type[Evaluator]:
-    """The class of a type of evaluator.
+    """The class of a type of evaluator; UserError if there is none, or it may not be imported.
 
-    Args:
-      kind: the name of a file of this package, or 'tasks/FILE.py:NAME' or 'module:NAME' of the
-        user's own, by the rules of metrics (see metrics/specs.py).
-
-    Raises:
-      UserError: there is none, or it may not be imported.
+    It is the name of a file of this package, or 'tasks/FILE.py:NAME' or 'module:NAME' of the
+    user's own, by the rules of metrics (see metrics/specs.py).
     """
     return specs.subclass(kind, Evaluator, __name__, 'type of evaluator')

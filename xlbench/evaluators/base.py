@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Annotated, ClassVar, Generic, TypeVar, cast
 
+import flax.linen as nn
 import jax
 import numpy as np
 from jax.experimental import multihost_utils
@@ -22,14 +23,16 @@ from xlbench import metrics
 from xlbench.data import batches as batches_lib, features, postprocess
 from xlbench.data.batches import Batch, EvalBatches
 from xlbench.data.prepared import Prepared
+from xlbench.data.tokenizers import Tokenizer
 from xlbench.metrics import contract, distinct, tagging
 from xlbench.metrics.contract import Spec
 from xlbench.parallel import partitioning, programs
 from xlbench.reporting import results
 from xlbench.settings.ranges import Block, Meta
 from xlbench.system import errors
-from xlbench.system.files import Json
+from xlbench.system.files import Json, Setting
 from xlbench.system.work import in_flight
+from xlbench.training.objectives.contract import Objective
 from xlbench.trees import Params
 
 # Lines of predictions.jsonl of each task that config.tracked_samples chooses from.
@@ -53,6 +56,11 @@ class Options(Block):
     lengths: Mapping[str, Annotated[int, Meta(ge=1, le=2**20)]]
     num_examples: Annotated[int, Meta(ge=0)] = 0
 
+    def further_metrics(self, task: Prepared) -> list[Spec]:
+        """The metrics of a task beside those of its manifest."""
+        del task
+        return []
+
 
 @dataclasses.dataclass(frozen=True)
 class Task:
@@ -61,6 +69,11 @@ class Task:
     prepared: Prepared
     batches: EvalBatches  # This process's rows.
     metrics: metrics.Suite  # Of its manifest.
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """[n], the examples that are scored."""
+        return np.arange(self.batches.num_examples)
 
 
 TaskT = TypeVar('TaskT', bound=Task)
@@ -74,13 +87,15 @@ Lines = Sequence[Mapping[str, Json]]  # Those of predictions.jsonl.
 class Evaluator(Generic[TaskT, Shared, Rows]):
     """Says how a task is scored; the order of things is the same for all evaluators.
 
-    The constructor is called with (prepared, model, objective, mesh, tokenizer), the tasks of one
-    split first, and with what its block of config.evals holds: batch_size, lengths and options of
-    its own by name.
+    The constructor takes the tasks of one split, a model with its objective, mesh and tokenizer,
+    and what a block of config.evals holds: batch_size, lengths and options of its own by name.
 
     Attributes:
       views: of the objectives whose models it can score, see data.features.VIEWS.
-      tasks: what is scored, each with its preparation as `prepared`; see `tasks_of`.
+      options_type: the class of its options.
+      fits_targets: whether batches of short targets are narrower.
+      options: the block.
+      tasks: what is scored, each with its preparation as `prepared`.
       adapted: the parameters for targets in a language, where languages have adapters of their own.
       own_scores: the scores beside those of the tasks' metrics.
       samples: {task: the first lines of its predictions.jsonl} of the last `run`, on process 0.
@@ -88,29 +103,60 @@ class Evaluator(Generic[TaskT, Shared, Rows]):
     """
 
     views: ClassVar[tuple[str, ...]] = ()
+    options_type = Options
+    fits_targets = False
     tasks: Sequence[TaskT]
     adapted: Callable[[Params, str | None], Params] | None = None
     own_scores: Collection[str] = ('loss',)
     samples: Mapping[str, Lines] = {}  # Each `run` makes a new one.
     collapsed: Sequence[str] = ()
 
+    def __init__(
+        self,
+        prepared: Sequence[Prepared],
+        model: nn.Module,
+        objective: Objective,
+        mesh: Mesh,
+        tokenizer: Tokenizer,
+        **block: Setting,
+    ):
+        self.options = options = self.options_type(**block)
+        self._model, self._objective, self._mesh = model, objective, mesh
+        self._tokenizer = tokenizer
+        partitioning.check_batch_size(options.batch_size, mesh)
+        share, shares = partitioning.row_share(mesh)
+        lengths, number = dict(options.lengths), options.num_examples or None
+        allowed = batches_lib.best_shapes(prepared, lengths, number) if self.fits_targets else ()
+        tasks = []
+        for task in prepared:
+            batches = batches_lib.EvalBatches(
+                task,
+                batch_size=options.batch_size,
+                lengths=lengths,
+                num_examples=number,
+                view=objective.view,
+                process_index=share,
+                process_count=shares,
+                allowed=allowed,
+            )
+            further = options.further_metrics(task)
+            suite = metrics.Suite(task.name, task.manifest.get('metrics'), further)
+            tasks.append(Task(task, batches, suite))
+        self.tasks = cast('Sequence[TaskT]', tasks)  # Who needs more of a task adds it.
+
     @functools.cached_property
     def notes(self) -> dict[str, str]:
         """Warnings about tasks, by their names: targets that seem to be placeholders."""
         notes = {}
         for task in self.tasks:
-            if note := _only_target(task.prepared, self.numbers(task)):
+            if note := _only_target(task.prepared, task.numbers):
                 notes[task.prepared.name] = note
         return notes
 
-    def examples(self, name: str) -> Sequence[int]:
+    def examples(self, name: str) -> np.ndarray:
         """The numbers of the examples of a task that are scored, as others are to be."""
         (task,) = (task for task in self.tasks if task.prepared.name == name)
-        return self.numbers(task)
-
-    def numbers(self, task: TaskT) -> Sequence[int]:
-        """The numbers of the examples that are scored of one of `tasks`."""
-        return range(task.batches.num_examples)
+        return task.numbers
 
     def begin(self, params: Params, check: Check) -> Shared:
         """Computes what all tasks need of these parameters."""
@@ -211,42 +257,6 @@ class Evaluator(Generic[TaskT, Shared, Rows]):
         return float(np.mean(values))
 
 
-def tasks_of(
-    prepared: Sequence[Prepared],
-    view: str,
-    mesh: Mesh,
-    options: Options,
-    further: Callable[[Prepared], Sequence[Spec]] = lambda task: (),
-    fits_targets: bool = False,
-) -> list[Task]:
-    """Prepared tasks with their batches and metrics, for an evaluator whose rows are examples.
-
-    `further` gives the metrics of a task beside those of its manifest. With `fits_targets` batches
-    of short targets are narrower.
-    """
-    partitioning.check_batch_size(options.batch_size, mesh)
-    share, shares = partitioning.row_share(mesh)
-    lengths, num_examples = dict(options.lengths), options.num_examples or None
-    allowed = batches_lib.best_shapes(prepared, lengths, num_examples) if fits_targets else ()
-    return [
-        Task(
-            task,
-            batches_lib.EvalBatches(
-                task,
-                batch_size=options.batch_size,
-                lengths=lengths,
-                num_examples=num_examples,
-                view=view,
-                process_index=share,
-                process_count=shares,
-                allowed=allowed,
-            ),
-            metrics.Suite(task.name, task.manifest.get('metrics'), further(task)),
-        )
-        for task in prepared
-    ]
-
-
 def score_examples(
     task: Task,
     predict: Callable[[dict[str, jax.Array]], Mapping[str, jax.Array]],
@@ -321,7 +331,7 @@ def _first(prepared: Prepared, count: int) -> tuple[list[dict[str, Json]], list[
     return records, [record['targets_pretokenized'] for record in records]
 
 
-def _only_target(prepared: Prepared, numbers: Sequence[int]) -> str:
+def _only_target(prepared: Prepared, numbers: np.ndarray) -> str:
     """Says in a line that all examples have one and the same target; '' where they have several."""
     view = features.VIEWS[prepared.manifest.get('view', 'generation')]
     splits = tagging.split if view.labels == 'word' else lambda text: [text]

@@ -3,6 +3,8 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
+
 from xlbench import metrics
 from xlbench.data import baselines, postprocess
 from xlbench.data.prepared import Prepared
@@ -19,7 +21,7 @@ def score(
     names: Sequence[str],
     task: Prepared,
     train_task: Prepared | None,
-    examples: Sequence[int] | None = None,
+    examples: np.ndarray | None = None,
 ) -> None:
     """Writes <workdir>/eval/baselines/<name>/<split>/<task>/metrics.json of each name.
 

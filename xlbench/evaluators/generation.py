@@ -4,25 +4,22 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import flax.linen as nn
 import jax
 import numpy as np
-from jax.sharding import Mesh
 
 from xlbench import decoding as decoding_lib
 from xlbench.data import features, outputs, postprocess
 from xlbench.data.batches import Batch
 from xlbench.data.prepared import Prepared
-from xlbench.data.tokenizers import Tokenizer
 from xlbench.evaluators import base
 from xlbench.metrics import suite as suite_lib
 from xlbench.metrics.contract import Spec
 from xlbench.parallel import programs
 from xlbench.settings.decoding import make
 from xlbench.system.files import Json, Setting
-from xlbench.training.objectives.contract import Objective
 from xlbench.trees import Params
 
 Rows = dict[str, np.ndarray]  # [examples, ...] each.
@@ -105,41 +102,30 @@ class GenerationEvaluator(base.Evaluator[base.Task, Weights, Rows]):
     views: ClassVar[tuple[str, ...]] = (
         'generation', 'language_start', 'language_model', 'multi_view',
     )  # fmt: skip
+    options_type = Options
+    options: Options
+    fits_targets = True
     own_scores = ('loss', 'perplexity')
     ranker: Ranker | None = None
     keep: int = 1
 
-    def __init__(
-        self,
-        prepared: Sequence[Prepared],
-        model: nn.Module,
-        objective: Objective,
-        mesh: Mesh,
-        tokenizer: Tokenizer,
-        **block: Setting,
-    ):
-        asked = Options(**block)
-        self._model, self._mesh = model, mesh
-        self._tokenizer = tokenizer
-        self._decode = asked.decode
-        self.tasks = base.tasks_of(
-            prepared, objective.view, mesh, asked, asked.further_metrics, fits_targets=True
-        )
-        self._options = options(asked.lengths, asked.decoding)
-        if self._decode:
-            for task in self.tasks:
-                base.check_metrics(task, self._options.num_return, _SCORES, True)
+    def __init__(self, *parts: Any, **block: Setting):
+        super().__init__(*parts, **block)
+        model, objective = self._model, self._objective
+        self._options = make(self.options.decoding, self.options.lengths['targets'])
+        for task in self.tasks if self.options.decode else ():
+            base.check_metrics(task, self._options.num_return, _SCORES, True)
         # Apart, because few programs then have both widths of a batch: losses need the targets',
         # and texts are as long as they are.
         self._encode = programs.shared(decoding_lib.encode, model)
         self._row_losses = programs.shared(type(objective).row_losses, objective, model)
-        known = features.Conventions.of(prepared[0].manifest)
+        known = features.Conventions.of(self.tasks[0].prepared.manifest)
         self._decode_batch = programs.shared(
             decode_batch, model, self._options, known, objective.view, static_argnums=0
         )
 
     def has_texts(self, task: base.Task) -> bool:
-        return self._decode
+        return self.options.decode
 
     def begin(self, params: Params, check: base.Check) -> Weights:
         del check
@@ -160,7 +146,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Weights, Rows]):
                 source = {name: x for name, x in batch.items() if name.startswith('encoder_')}
                 batch['encoded'] = self._encode(params, source)
             rows = self._row_losses(params, batch)
-            if not self._decode:
+            if not self.options.decode:
                 return rows
             given = self._to_decode(batch), copies(len(batch['example_index']))
             return rows | self._decode_batch(layout, params, *given)._asdict()
@@ -185,7 +171,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Weights, Rows]):
         scores = {'loss': nats, 'perplexity': math.exp(min(nats, 700.0))}
         facts: dict[str, Json] = {'signatures': {}, 'metrics': []}
         written: base.Lines = []
-        if self._decode:
+        if self.options.decode:
             records = [task.prepared[i] for i in range(task.batches.num_examples)]
             if self.ranker:
                 rows = self._ranked(self.ranker, task.prepared, records, rows)
@@ -215,15 +201,19 @@ class GenerationEvaluator(base.Evaluator[base.Task, Weights, Rows]):
             **facts,
             'num_examples': task.batches.num_examples,
             'trimmed': task.batches.trimmed,
-            'decoding': self._facts() if self._decode else {},
+            'decoding': self._facts() if self.options.decode else {},
         }
         return result, written
 
     def _facts(self) -> dict[str, Json]:
-        facts = describe(self._options)
-        if self.ranker:
-            facts |= {'num_return': self.keep, **self.ranker.facts}
-        return facts
+        """The method, the length and the options that differ from a default; the ranker's."""
+        default = decoding_lib.Options()
+        facts = {
+            name: value
+            for name, value in dataclasses.asdict(self._options).items()
+            if name in ('method', 'max_length') or value != getattr(default, name)
+        }
+        return facts | ({'num_return': self.keep, **self.ranker.facts} if self.ranker else {})
 
     def _ranked(
         self,
@@ -296,20 +286,3 @@ def decode_batch(
         layout=layout,
         copies=copies,
     )
-
-
-def options(
-    lengths: Mapping[str, int], decoding: Mapping[str, Json] | None
-) -> decoding_lib.Options:
-    """The decoding options of an evaluation with this block of its config."""
-    return make(decoding or {}, lengths['targets'])
-
-
-def describe(options: decoding_lib.Options) -> dict[str, Json]:
-    """The options to write down: method, length, and those that differ from a default."""
-    default = decoding_lib.Options()
-    return {
-        name: value
-        for name, value in dataclasses.asdict(options).items()
-        if name in ('method', 'max_length') or value != getattr(default, name)
-    }

@@ -6,17 +6,14 @@ metrics.tagging.CUT.
 """
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh
 
 from xlbench.data import features
-from xlbench.data.prepared import Prepared
-from xlbench.data.tokenizers import Tokenizer
 from xlbench.evaluators import base
 from xlbench.evaluators.base import Options
 from xlbench.metrics import tagging
@@ -24,6 +21,8 @@ from xlbench.parallel import programs
 from xlbench.system.files import Setting
 from xlbench.training.objectives.contract import Objective
 from xlbench.trees import Params
+
+__all__ = ['LabelsEvaluator', 'Options']
 
 Rows = dict[str, np.ndarray]  # [examples, ...] each.
 _SCORES = ('loss',)  # The evaluation's own, of the task and of each example.
@@ -34,24 +33,15 @@ class LabelsEvaluator(base.Evaluator[base.Task, Params, Rows]):
 
     views: ClassVar[tuple[str, ...]] = ('classification', 'tagging')
 
-    def __init__(
-        self,
-        prepared: Sequence[Prepared],
-        model: nn.Module,
-        objective: Objective,
-        mesh: Mesh,
-        tokenizer: Tokenizer | None,
-        **block: Setting,
-    ):
-        options = Options(**block)
-        del tokenizer
-        self._mesh, self._limit = mesh, options.lengths['inputs']
-        self._of_words = features.VIEWS[objective.view].labels == 'word'
-        self._further_labels = [tagging.PAD] if getattr(model.config, 'pad_label', False) else []
-        self.tasks = base.tasks_of(prepared, objective.view, mesh, options)
+    def __init__(self, *parts: Any, **block: Setting):
+        super().__init__(*parts, **block)
+        self._limit = self.options.lengths['inputs']
+        self._of_words = features.VIEWS[self._objective.view].labels == 'word'
+        has_pad = getattr(self._model.config, 'pad_label', False)
+        self._further_labels = [tagging.PAD] if has_pad else []
         for task in self.tasks:
             base.check_metrics(task, 1, _SCORES)
-        self._predict = programs.shared(_predict, objective, model, self._limit)
+        self._predict = programs.shared(_predict, self._objective, self._model, self._limit)
 
     def rows(self, task: base.Task, shared: Params, check: base.Check) -> Rows:
         return base.score_examples(

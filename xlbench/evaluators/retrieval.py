@@ -14,23 +14,19 @@ predictions.jsonl has `suggestions`, too.
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, cast
 
-import flax.linen as nn
 import numpy as np
-from jax.sharding import Mesh
 from msgspec import Meta
 
 from xlbench import metrics
 from xlbench.data import features
 from xlbench.data.prepared import Prepared
-from xlbench.data.tokenizers import Tokenizer
 from xlbench.evaluators import base
-from xlbench.evaluators.candidates import RetrievalTask, rank
 from xlbench.metrics import mrs
 from xlbench.metrics.contract import Spec
 from xlbench.retrieval import exact_search
-from xlbench.retrieval.response_set import Choose, ResponseSet, chooser
+from xlbench.retrieval.response_set import ResponseSet, chooser
 from xlbench.retrieval.text_encoder import TextEncoder
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json, Setting
@@ -43,6 +39,10 @@ _SCORES = (
     'set_macro_mrr', 'mrr_code', 'p_at_3_code', 'macro_mrr_code', 'mrr_f1_code',
 )  # fmt: skip
 _VALIDATION = 'mrs_validation_rouge'  # Chooses among `lm_weights`.
+# The released code scores whole batches of this size, and leaves the last one out.
+OFFICIAL_BATCH = 512
+# Examples whose scores or hashes are in memory at once.
+_CHUNK = 256
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -100,6 +100,115 @@ class Options(base.Options):
         return [metrics.to_spec(metrics.MrsValidationRouge())] if self.validation_rouge else []
 
 
+@dataclasses.dataclass(frozen=True)
+class RetrievalTask(base.Task):
+    """A prepared task with what evaluating it needs, read when it is first scored."""
+
+    responses: Prepared | None  # The preparation of its response set, if there is one.
+    num_candidates: int  # Of an example, its own reply included.
+    # Longer examples are left out, and of the others the last incomplete batch; None scores all.
+    official_lengths: Mapping[str, int] | None
+
+    def __post_init__(self):
+        if not len(self.numbers):
+            raise UserError(
+                f'official_filter leaves none of {self.batches.num_examples} examples of '
+                f'{self.prepared.name}/{self.prepared.split}: it keeps only full batches of '
+                f'{OFFICIAL_BATCH}; set it to False'
+            )
+
+    @functools.cached_property
+    def numbers(self) -> np.ndarray:
+        """[n], the examples that are scored."""
+        numbers = np.arange(self.batches.num_examples)
+        if not self.official_lengths:
+            return numbers
+        limits = [self.official_lengths['inputs'], self.official_lengths['targets']]
+        kept = np.flatnonzero((self.prepared.lengths()[numbers] <= limits).all(axis=1))
+        return kept[: len(kept) // OFFICIAL_BATCH * OFFICIAL_BATCH]
+
+    @functools.cached_property
+    def records(self) -> list[dict[str, Json]]:
+        """[n], of the examples that are scored."""
+        return self.prepared.read(self.numbers)
+
+    @property
+    def targets(self) -> list[str]:
+        """[n], their own replies."""
+        return [record['targets_pretokenized'] for record in self.records]
+
+    @functools.cached_property
+    def _drawn_from(self) -> dict[str, np.ndarray]:
+        """The different replies that candidates are drawn from: text -> ids."""
+        count = np.clip(
+            self.batches.num_examples, 2 * self.num_candidates, 20 * self.num_candidates
+        )
+        records = self.prepared.read(range(min(count, len(self.prepared))))
+        return {record['targets_pretokenized']: record['targets'] for record in records}
+
+    @functools.cached_property
+    def replies(self) -> dict[str, np.ndarray]:
+        """All candidates: those that are drawn from, then the other own replies: text -> ids."""
+        gold = {record['targets_pretokenized']: record['targets'] for record in self.records}
+        return self._drawn_from | gold
+
+    @functools.cached_property
+    def pools(self) -> np.ndarray:
+        """[n, candidates], places in `replies`: the gold one first, the others sorted."""
+        places = {text: i for i, text in enumerate(self.replies)}
+        gold = np.array([places[record['targets_pretokenized']] for record in self.records])
+        total = len(self._drawn_from)
+        count = min(self.num_candidates, total) - 1
+        parts = [slice(i, i + _CHUNK) for i in range(0, len(gold), _CHUNK)]
+        others = [_draw(self.numbers[part], gold[part], total, count) for part in parts]
+        return np.concatenate([gold[:, None], np.concatenate(others)], axis=1)
+
+
+def _draw(numbers: np.ndarray, gold: np.ndarray, total: int, count: int) -> np.ndarray:
+    """[n, count]: replies of 0 .. total - 1 other than gold [n], for examples of these numbers [n].
+
+    They are those with the smallest hashes of example and reply, so that a few replies more or
+    fewer change few of them.
+    """
+    hashes = _mix(_mix(numbers.astype(np.uint64))[:, None] + np.arange(total, dtype=np.uint64))
+    known = np.flatnonzero(gold < total)
+    hashes[known, gold[known]] = np.iinfo(np.uint64).max
+    order = np.argpartition(hashes, min(count, total - 1), axis=1)
+    return np.sort(order[:, :count], axis=1)
+
+
+def _mix(x: np.ndarray) -> np.ndarray:
+    """A hash of uint64, one step of SplitMix64 (doi:10.1145/2660193.2660195)."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def rank(
+    task: RetrievalTask,
+    messages: np.ndarray,  # [n, dim], times scale
+    replies: np.ndarray,  # [replies, dim]
+) -> tuple[np.ndarray, ...]:
+    """[n] each: the loss of an example's gold reply in nats, its rank from 1, and the best place.
+
+    The best place is in `RetrievalTask.replies`: of the candidate with the highest score.
+    """
+    lengths = np.linalg.norm(replies, axis=1)
+    best, losses, ranks = [], [], []
+    for start in range(0, len(messages), _CHUNK):
+        x, pools = messages[start : start + _CHUNK], task.pools[start : start + _CHUNK]
+        scores = np.take_along_axis(x @ replies.T, pools, axis=1).astype(np.float64)
+        gold = scores[:, :1]
+        noise = exact_search.ROUNDING * np.linalg.norm(x, axis=1) * lengths[pools[:, 0]]
+        ranks.append(1 + np.sum(scores[:, 1:] >= gold - noise[:, None], axis=1))
+        largest = scores.max(axis=1)
+        total = np.exp(scores - largest[:, None]).sum(axis=1)
+        losses.append(largest + np.log(total) - gold[:, 0])
+        best.append(np.take_along_axis(pools, scores.argmax(axis=1)[:, None], axis=1)[:, 0])
+    return tuple(map(np.concatenate, (losses, ranks, best)))
+
+
 class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
     """Scores a dual encoder on prepared tasks; every example exactly once.
 
@@ -116,47 +225,40 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
     """
 
     views: ClassVar[tuple[str, ...]] = ('retrieval',)
+    options_type = Options
+    options: Options
     own_scores = ('loss', 'mrr', 'p_at_1', 'recall_10')
 
-    def __init__(
-        self,
-        prepared: Sequence[Prepared],
-        model: nn.Module,
-        objective: Retrieval,
-        mesh: Mesh,
-        tokenizer: Tokenizer | None,
-        *,
-        responses: Sequence[Prepared] | None = None,
-        **block: Setting,
-    ):
-        del tokenizer
-        options = self._options = Options(**block)
+    def __init__(self, *parts: Any, responses: Sequence[Prepared] | None = None, **block: Setting):
+        super().__init__(*parts, **block)
+        options, lengths = self.options, self.options.lengths
         if options.validation_rouge and not responses:
             raise UserError(
                 'validation_rouge needs suggestions from a response set, but there is none; set '
                 "responses='responses', or validation_rouge to False"
             )
-        lengths = options.lengths
-        self._mesh, self._scale = mesh, objective.scale
-        self._choosers: dict[tuple[str, str | None], Choose] = {}
-        tasks = base.tasks_of(prepared, 'retrieval', mesh, options, options.further_metrics)
+        self._scale = cast(Retrieval, self._objective).scale
+        # Choosers are kept, because they may split all texts into words.
+        self._chooser = functools.cache(
+            lambda folder, lang: chooser(self._sets[folder], lang, options.consensus)
+        )
         candidates, official = options.candidates, lengths if options.official_filter else None
-        none: list[Prepared | None] = [None] * len(tasks)
+        none: list[Prepared | None] = [None] * len(self.tasks)
         self.tasks = [
             RetrievalTask(task.prepared, task.batches, task.metrics, of_task, candidates, official)
-            for task, of_task in zip(tasks, responses or none, strict=True)
+            for task, of_task in zip(self.tasks, responses or none, strict=True)
         ]
         for task in self.tasks:
             if task.responses:
                 base.check_metrics(task, options.num_suggestions, _SCORES)
         self._left, self._right = (
             TextEncoder(
-                model,
-                mesh,
+                self._model,
+                self._mesh,
                 side,
                 batch_size=options.batch_size,
                 max_length=lengths[name],
-                conventions=features.Conventions.of(prepared[0].manifest),
+                conventions=features.Conventions.of(self.tasks[0].prepared.manifest),
             )
             for side, name in (('left', 'inputs'), ('right', 'targets'))
         )
@@ -167,13 +269,6 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
         prepared = {task.responses.folder: task.responses for task in self.tasks if task.responses}
         return {folder: ResponseSet.of_prepared(task) for folder, task in prepared.items()}
 
-    def _chooser(self, folder: str, lang: str | None) -> Choose:
-        """The chooser of a set; it is kept, because it may split all texts into words."""
-        key = folder, lang
-        if key not in self._choosers:
-            self._choosers[key] = chooser(self._sets[folder], lang, self._options.consensus)
-        return self._choosers[key]
-
     def score_names(self, task: str) -> set[str]:
         given = super().score_names(task)
         if given and self._sets:
@@ -183,9 +278,6 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
 
     def has_texts(self, task: RetrievalTask) -> bool:
         return task.responses is not None
-
-    def numbers(self, task: RetrievalTask) -> Sequence[int]:
-        return task.numbers.tolist()
 
     def rows(self, task: RetrievalTask, shared: '_Vectors', check: base.Check) -> '_Vectors':
         check()
@@ -220,7 +312,7 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
             'scores': scores,
             **facts,
             'num_examples': len(task.numbers),
-            'dropped': task.dropped,
+            'dropped': task.batches.num_examples - len(task.numbers),
             'trimmed': task.batches.trimmed,
             'candidates': task.pools.shape[1],
         }
@@ -235,19 +327,19 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
 
         So batches are full, and the devices are fed without a break.
         """
-        left, right = _Texts(), _Texts()
-        messages = [left.add([record['inputs'] for record in task.records]) for task in self.tasks]
-        replies = [right.add(list(task.replies.values())) for task in self.tasks]
-        sets = {folder: right.add(responses.ids) for folder, responses in self._sets.items()}
-        left_vectors = self._left(params, left.rows, check) * np.float32(self._scale)
-        right_vectors = self._right(params, right.rows, check)
         names = [task.prepared.name for task in self.tasks]
+        messages = [[record['inputs'] for record in task.records] for task in self.tasks]
+        replies = [list(task.replies.values()) for task in self.tasks]
+        left, places = _each_once(messages)
+        left_vectors = self._left(params, left, check) * np.float32(self._scale)
+        right, of_replies = _each_once([*replies, *(one.ids for one in self._sets.values())])
+        right_vectors = self._right(params, right, check)
         return _Vectors(
-            {name: left_vectors[at] for name, at in zip(names, messages, strict=True)},
-            {name: right_vectors[at] for name, at in zip(names, replies, strict=True)},
+            {name: left_vectors[at] for name, at in zip(names, places, strict=True)},
+            {name: right_vectors[at] for name, at in zip(names, of_replies, strict=False)},
             {
                 folder: exact_search.index(right_vectors[at], mesh=self._mesh)
-                for folder, at in sets.items()
+                for folder, at in zip(self._sets, of_replies[len(names) :], strict=True)
             },
         )
 
@@ -255,7 +347,7 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
         self, task: RetrievalTask, prepared: Prepared, shared: '_Vectors'
     ) -> tuple['_Suggested', dict[str, Any]]:
         """Suggests responses to a task's messages; (at the best weight, facts of the result)."""
-        options, responses = self._options, self._sets[prepared.folder]
+        options, responses = self.options, self._sets[prepared.folder]
         weights = options.lm_weights or (options.lm_weight,)
         tried = [self._at_weight(weight, task, prepared.folder, shared) for weight in weights]
         best = tried[0]
@@ -289,11 +381,11 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
         choose = self._chooser(folder, task.prepared.manifest['target_lang'])
         responses, messages = self._sets[folder], shared.messages[task.prepared.name]
         index = exact_search.with_bias(shared.sets[folder], lm_weight * responses.lm_scores)
-        best = exact_search.top_k(messages, index, min(self._options.top_k, len(responses)))
+        best = exact_search.top_k(messages, index, min(self.options.top_k, len(responses)))
         ids, suggestions = [], []
         for considered, values in zip(best.ids.tolist(), best.values, strict=True):
             scores = dict(zip(considered, values.tolist(), strict=True))
-            ids.append(choose(considered, values, self._options.num_suggestions))
+            ids.append(choose(considered, values, self.options.num_suggestions))
             suggestions.append(
                 [{'text': responses.display[i], 'response': i, 'score': scores[i]} for i in ids[-1]]
             )
@@ -336,18 +428,14 @@ class _Vectors(NamedTuple):
     sets: dict[str, exact_search.Index]  # The response sets, by folder.
 
 
-class _Texts:
-    """Texts as ids, each once: `rows` are the different ones, in the order of first sight."""
-
-    def __init__(self):
-        self.rows: list[np.ndarray] = []
-        self._places: dict[bytes, int] = {}
-
-    def add(self, texts: Sequence[np.ndarray]) -> np.ndarray:
-        """The places [len(texts)] of these texts in `rows`."""
-        places = np.empty(len(texts), np.int64)
+def _each_once(lists: Sequence[Sequence[np.ndarray]]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The different texts of lists of ids, in order, and each list's places [n] among them."""
+    rows: list[np.ndarray] = []
+    known: dict[bytes, int] = {}
+    places = [np.empty(len(texts), np.int64) for texts in lists]
+    for texts, of_list in zip(lists, places, strict=True):
         for i, ids in enumerate(texts):
-            places[i] = self._places.setdefault(ids.tobytes(), len(self.rows))
-            if places[i] == len(self.rows):
-                self.rows.append(ids)
-        return places
+            of_list[i] = known.setdefault(ids.tobytes(), len(rows))
+            if len(known) > len(rows):
+                rows.append(ids)
+    return rows, places

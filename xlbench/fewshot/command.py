@@ -49,8 +49,12 @@ def read(argv: Sequence[str]) -> config_lib.Command:
 def check(config: ConfigDict, workdir: str) -> None:
     """Raises UserError for a name in a config that nothing has, or for another sweep's workdir."""
     config_lib.check_sweep_names(config)
-    if not check_workdir(workdir, config):
-        config_lib.check_sweep_places(config)
+    if check_workdir(workdir, config):
+        return
+    if config.source_workdir:
+        config_lib.check_checkpoint(config.source_workdir, 'config.source_workdir')
+    else:
+        config_lib.check_places(config.source)
 
 
 def report_folder(argv: Sequence[str]) -> str:

@@ -22,7 +22,6 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, models, runs
 from xlbench.data import tokenizers, vocabularies
-from xlbench.evaluators import generation as generation_evaluator
 from xlbench.huggingface import (
     checkpoint as hf_checkpoint,
     hub,
@@ -38,6 +37,7 @@ from xlbench.models.families import MODEL_TYPES
 from xlbench.models.generator import Generator
 from xlbench.models.layers import TransformerConfig
 from xlbench.reporting.results import Result, config_hash, read_run
+from xlbench.settings import decoding as decoding_settings
 from xlbench.system import files, locks, untrusted
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
@@ -330,7 +330,7 @@ def _write_beside(
         remarks += _write_sentence_files(model.config, lengths, folder)
         evaluation = _copy_responses(workdir, block, folder)
     elif isinstance(model, Generator):
-        options = generation_evaluator.options(lengths, block.get('decoding'))
+        options = decoding_settings.make(block.get('decoding'), lengths['targets'])
         decoding = dataclasses.asdict(options)
         generation = exported.generation(vocabulary.tokenizer, options, tasks, objective)
     seed = config.get('seed', 0)

@@ -18,7 +18,6 @@ from xlbench import config as config_lib, decoding, models, runs
 from xlbench.benchmarks import languages
 from xlbench.commands import BATCH_SIZE
 from xlbench.data import features, tokenizers
-from xlbench.evaluators import generation
 from xlbench.huggingface import checkpoint as hf_checkpoint, hub, sentence_files, tensors
 from xlbench.inference import exported
 from xlbench.inference.answering import Languages, LoadedModel, digest_of, eval_blocks
@@ -30,6 +29,7 @@ from xlbench.models import lora
 from xlbench.models.generator import Generator
 from xlbench.parallel import partitioning
 from xlbench.retrieval.text_encoder import TextEncoder
+from xlbench.settings import decoding as decoding_settings
 from xlbench.system import untrusted
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
@@ -148,7 +148,7 @@ def _open_workdir(
         objective=objective,
         lengths=lengths,
         known=Languages.of(tokenizer, about.get('tasks', {})),
-        options=generation.options(lengths, block.get('decoding')),
+        options=decoding_settings.make(block.get('decoding'), lengths['targets']),
         workdir=workdir,
         config=config,
         tasks=about.get('tasks', {}),
@@ -194,7 +194,7 @@ def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, st
     params = jax.device_put(hf_checkpoint.load_params(source), shardings)
     if notes:
         lengths, tasks = notes.lengths, notes.tasks
-        options = generation.options(lengths, notes.decoding)
+        options = decoding_settings.make(notes.decoding, lengths['targets'])
         evals = {'final': notes.evaluation} if notes.evaluation else {}
         run = {'workdir': folder, 'config': ConfigDict({'evals': evals})}
     else:

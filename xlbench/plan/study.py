@@ -21,13 +21,13 @@ from ml_collections import ConfigDict
 from xlbench import config as config_lib, decoding, runs
 from xlbench.config import epochs
 from xlbench.data import features
-from xlbench.evaluators import generation
 from xlbench.models.fused import choice
 from xlbench.models.lora import Lora
 from xlbench.parallel import partitioning, programs
 from xlbench.plan import hlo
 from xlbench.plan.devices import Device
 from xlbench.plan.figures import Figures
+from xlbench.settings import decoding as decoding_settings
 from xlbench.system import machine
 from xlbench.system.errors import UserError
 from xlbench.system.progress import Progress
@@ -158,7 +158,7 @@ def decode_program(job: Job, block: ConfigDict) -> tuple[jax.stages.Wrapped, Arg
     """(decoding as the evaluator jits it, its arguments, most tokens of a text)."""
     partitioning.check_batch_size(block.batch_size, job.mesh)
     partitioning.check_lengths(block.lengths, job.mesh)
-    options = generation.options(block.lengths, block.get('decoding'))
+    options = decoding_settings.make(block.get('decoding'), block.lengths['targets'])
     batch = _batch_like(job.objective.view, block.batch_size, dict(block.lengths), job.mesh)
     index = _row_array(job.mesh, (block.batch_size,), jnp.int32)
     batch['example_index'] = index

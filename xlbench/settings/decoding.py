@@ -5,7 +5,7 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -14,12 +14,15 @@ from xlbench.system.command_line import flag
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
 
-Method = Literal['greedy', 'sample', 'beam', 'diverse_beam']
-METHODS = get_args(Method)
-# Fields that every method reads.
+# Fields that every method reads, and those that some do.
 _SHARED = (
     'max_length', 'min_length', 'no_repeat_ngram', 'repetition_penalty', 'banned', 'forced_last',
 )  # fmt: skip
+_OF_METHODS = {
+    ('beam', 'diverse_beam'): ('num_beams', 'length_penalty', 'early_stopping'),
+    ('sample',): ('temperature', 'top_k', 'top_p', 'seed'),
+    ('diverse_beam',): ('num_groups', 'diversity_penalty'),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +54,7 @@ class Options:
       seed: seed of the samples.
     """
 
-    method: Method = 'greedy'
+    method: Literal['greedy', 'sample', 'beam', 'diverse_beam'] = 'greedy'
     max_length: Annotated[int, Meta(ge=1, le=2**20)] = 128
     min_length: Annotated[int, Meta(ge=0)] = 0
     num_beams: Annotated[int, Meta(ge=1, le=2**12)] = 1
@@ -92,28 +95,13 @@ class Options:
             )
         if self.method == 'diverse_beam' and groups == 1:
             raise UserError('decoding: diverse_beam needs num_groups of 2 or more; or take beam')
-        self._check_unused()
-
-    def _check_unused(self):
-        """Raises UserError for an option that the method would not read."""
-        owners = {
-            'num_beams': ('beam', 'diverse_beam'),
-            'length_penalty': ('beam', 'diverse_beam'),
-            'early_stopping': ('beam', 'diverse_beam'),
-            'num_groups': ('diverse_beam',),
-            'diversity_penalty': ('diverse_beam',),
-            'temperature': ('sample',),
-            'top_k': ('sample',),
-            'top_p': ('sample',),
-            'seed': ('sample',),
-        }
-        for field in dataclasses.fields(self):
-            methods = owners.get(field.name, METHODS)
-            if self.method not in methods and getattr(self, field.name) != field.default:
-                raise UserError(
-                    f'decoding: {field.name} is for {" and ".join(methods)}, and the method is '
-                    f'{self.method}. Set method, or leave {field.name} out.'
-                )
+        for methods, names in _OF_METHODS.items():
+            for name in names if self.method not in methods else ():
+                if getattr(self, name) != FIELDS[name].default:
+                    raise UserError(
+                        f'decoding: {name} is for {" and ".join(methods)}, and the method is '
+                        f'{self.method}. Set method, or leave {name} out.'
+                    )
 
     def changed(self, changes: Mapping[str, Setting]) -> 'Options':
         """Changes some fields; the method follows from them where it is not among them.
@@ -161,8 +149,9 @@ class Options:
 FIELDS = fields_of(Options)
 
 
-def make(block: Mapping[str, Setting], max_length: int | None = None) -> Options:
+def make(block: Mapping[str, Setting] | None, max_length: int | None = None) -> Options:
     """Returns the checked options of a block `decoding`, with `max_length` if it has none."""
+    block = block or {}
     check_keys(block, (), 'decoding', FIELDS)
     return Options(**({'max_length': max_length} if max_length else {}) | dict(block))
 

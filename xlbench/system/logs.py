@@ -4,15 +4,13 @@ import contextlib
 import json
 import math
 import pathlib
-import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol, TextIO
 
 import msgspec
 
 from xlbench.system import files, untrusted
 from xlbench.system.errors import UserError, visible
-from xlbench.system.progress import duration, quantity
 
 
 class _Row(msgspec.Struct):
@@ -156,54 +154,3 @@ class Log:
             if file is not None:
                 with contextlib.suppress(OSError):
                     file.close()
-
-
-class Clock:
-    """Seconds spent training, apart from those spent evaluating; and those waiting for input."""
-
-    def __init__(self):
-        self._start = time.monotonic()
-        self._paused = self._waited = 0.0
-
-    @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
-        """Time in this block is not training."""
-        started = time.monotonic()
-        yield
-        self._paused += time.monotonic() - started
-
-    @contextlib.contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Time in this block is training that waits for the next batch."""
-        started = time.monotonic()
-        yield
-        self._waited += time.monotonic() - started
-
-    def window(self) -> tuple[float, float]:
-        """(training seconds, share of them spent waiting) since the last call."""
-        now = time.monotonic()
-        seconds = max(now - self._start - self._paused, 1e-9)
-        share = self._waited / seconds
-        self._start, self._paused, self._waited = now, 0.0, 0.0
-        return seconds, share
-
-
-def step_line(
-    step: int, num_steps: int, stage: str, values: Mapping[str, float], seconds_left: float
-) -> str:
-    """The line that the log has for a step of all `num_steps`.
-
-    The values are loss, learning_rate, tokens_per_second, examples_per_second, input_wait and maybe
-    mfu.
-    """
-    parts = [
-        f'{stage} {step}/{num_steps}',
-        f'loss {values["loss"]:.4f}',
-        f'lr {values["learning_rate"]:.2e}',
-        f'{quantity(values["tokens_per_second"])} tokens/s',
-        f'{values["examples_per_second"]:.1f} examples/s',
-        f'input wait {100 * values["input_wait"]:.1f}%',
-    ]
-    if 'mfu' in values:
-        parts.append(f'MFU {100 * values["mfu"]:.1f}%')
-    return ' | '.join([*parts, f'{duration(seconds_left)} left'])

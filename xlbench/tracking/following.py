@@ -11,7 +11,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import msgspec
 from ml_collections import ConfigDict
@@ -28,6 +28,7 @@ FILE = 'trackers.json'  # Which run of each tracker this workdir is, see `Tracke
 MOST_BEHIND = 20_000
 # Seconds that the end of a run waits for what is not sent yet, and those after which it says so.
 PATIENCE, SILENCE = 10.0, 1.0
+_Row = tuple[int, Mapping[str, float], Samples]  # See `Tracker.write`.
 _Identity = Annotated[str, msgspec.Meta(pattern=r'^[\w.:/-]{0,200}$')]
 
 
@@ -44,7 +45,9 @@ def check(names: Sequence[str]) -> None:
     """Raises UserError for a tracker that cannot work on this machine."""
     for name in names:
         tracker = find(name)
-        if missing := [module for module in tracker.modules if not _is_installed(module)]:
+        specs_of = {module: importlib.util.find_spec(module) for module in tracker.modules}
+        # Without an origin it is a mere folder, such as the wandb/ that W&B makes.
+        if missing := [module for module, x in specs_of.items() if not (x and x.origin)]:
             raise UserError(
                 f'config.trackers has {name!r}, which needs the package {missing[0]}: '
                 f'{tracker.install}; or leave {name!r} out'
@@ -55,12 +58,6 @@ def check(names: Sequence[str]) -> None:
             raise
         except Exception as error:  # Whatever another's library makes of this machine.
             raise UserError(f'the tracker {name!r} does not work here: {located(error)}') from error
-
-
-def _is_installed(module: str) -> bool:
-    spec = importlib.util.find_spec(module)
-    # Without an origin it is a mere folder, such as the wandb/ that W&B makes.
-    return spec is not None and spec.origin is not None
 
 
 class Trackers:
@@ -88,7 +85,7 @@ class Trackers:
                 for name, kind in self._classes.items()
             ]
         for worker in self._workers:
-            worker.put(Row(step, dict(scalars), samples))
+            worker.put((step, dict(scalars), samples))
 
     def notes(self) -> list[str]:
         """Returns what the trackers said since the last call: a run's place, or a failure."""
@@ -131,14 +128,6 @@ def open_log(config: ConfigDict, workdir: str, *, active: bool = True) -> logs.L
     return logs.Log(workdir, active=active, trackers=trackers)
 
 
-class Row(NamedTuple):
-    """Numbers and samples of one step; see `Tracker.write`."""
-
-    step: int
-    scalars: Mapping[str, float]
-    samples: Samples
-
-
 class _Worker:
     """One tracker in its thread."""
 
@@ -151,7 +140,7 @@ class _Worker:
         say: Callable[[str], None],
     ):
         self.name, self._kind, self._identify, self._say = name, kind, identify, say
-        self._rows: queue.Queue[Row | bool] = queue.Queue(MOST_BEHIND)
+        self._rows: queue.Queue[_Row | bool] = queue.Queue(MOST_BEHIND)
         self._failing, self._failed = threading.Lock(), False
         # A daemon: what hangs in a network does not keep the process alive.
         self._thread = threading.Thread(
@@ -159,7 +148,7 @@ class _Worker:
         )
         self._thread.start()
 
-    def put(self, row: Row | bool) -> None:
+    def put(self, row: _Row | bool) -> None:
         """Hands over a row; at the end, whether the run is finished."""
         try:
             if not self._failed:

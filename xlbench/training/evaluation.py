@@ -87,13 +87,15 @@ class Evaluation:
         self._watch.done(next(self._batches), 'evaluation batch')
         self._interruption.check()
 
-    def chooses(self, name: str) -> bool:
-        """True if a score of this evaluation chooses the best checkpoint."""
-        return name == self._config.best.score.partition('/')[0]
+    def note_score(self, name: str, step: int, scores: Scores, progress: Progress) -> bool:
+        """Notes the score that chooses the best checkpoint in `best` or `stale` of progress.
 
-    def note_score(self, step: int, scores: Scores, progress: Progress) -> None:
-        """Notes the score that chooses the best checkpoint in `best` or `stale` of progress."""
-        name, task, key = self._config.best.score.split('/')
+        False if it is not among the scores of this evaluation.
+        """
+        chosen, _, rest = self._config.best.score.partition('/')
+        if name != chosen:
+            return False
+        task, key = rest.split('/')
         if key == 'headline':
             score = self._evals[name][0].headline(scores, task)
         elif key in scores[task]:
@@ -106,6 +108,7 @@ class Evaluation:
             progress.best, progress.stale = Best(step, float(score)), 0
         else:
             progress.stale += 1
+        return True
 
 
 def _sample(line: Mapping[str, Json]) -> Sample:

@@ -1,10 +1,9 @@
 """The parts of a run before any parameter exists; `xlbench.runs.build` composes them."""
 
-import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import flax.linen as nn
 import jax
@@ -120,24 +119,16 @@ class Evaluator(Protocol):
     """The part of an evaluator that the loop knows; xlbench/evaluators/base.py has all of it."""
 
     samples: Mapping[str, Sequence[Mapping[str, Json]]]
+    collapsed: Sequence[str]
 
     @property
     def notes(self) -> Mapping[str, str]:
         """Warnings about tasks, by their names."""
 
-    def run(
-        self,
-        params: Params,
-        step: int,
-        workdir: str,
-        stage: str,
-        split: str = '',
-        check: Callable[[], None] = ...,
-        scoring: Callable[[], contextlib.AbstractContextManager] = ...,
-    ) -> Scores:
-        """The scores of each task, and under 'mean' their averages."""
+    def run(self, *args: Any, **options: Any) -> Scores:
+        """The scores of each task, and under 'mean' their averages; see there."""
 
-    def examples(self, name: str) -> Sequence[int]:
+    def examples(self, name: str) -> np.ndarray:
         """The numbers of the examples that are scored of a task."""
 
     def score_names(self, task: str) -> set[str]:
@@ -167,11 +158,6 @@ class Experiment:
     evals: Mapping[str, tuple[Evaluator, int]]  # {name: (evaluator, every)}
     # {key: epochs of the config in place of which it has steps now}
     given: Mapping[str, str] = dataclasses.field(default_factory=dict)
-
-    @property
-    def is_sample(self) -> bool:
-        """See `is_sample`."""
-        return is_sample(self.data)
 
     def adapters(self, stage: ConfigDict) -> list[int]:
         """The place of the adapter of each task of a stage; empty where they share one."""

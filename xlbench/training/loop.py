@@ -7,7 +7,8 @@ import importlib
 import itertools
 import pathlib
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import flax.linen as nn
@@ -18,11 +19,10 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, tracking
 from xlbench.data import batches as batches_lib
-from xlbench.data.prepared import Prepared
 from xlbench.parallel import cluster, partitioning
 from xlbench.parallel.preemption import Interruption
 from xlbench.parallel.watchdog import Watch
-from xlbench.system import files, logs, machine
+from xlbench.system import files, machine
 from xlbench.system.errors import UserError
 from xlbench.training import (
     checkpoints as checkpoints_lib,
@@ -41,6 +41,28 @@ from xlbench.trees import Params
 
 # Steps that may be in flight: enough to keep a device busy, few enough to notice a failure soon.
 STEPS_AHEAD = 2
+
+
+class Clock:
+    """Seconds of training, apart from those of evaluation, and the share that waits for input."""
+
+    def __init__(self):
+        self._start, self._spent = time.monotonic(), collections.Counter[str]()
+
+    @contextlib.contextmanager
+    def spent(self, on: str) -> Iterator[None]:
+        """Time in this block is 'evaluation', or training that waits for 'input'."""
+        started = time.monotonic()
+        yield
+        self._spent[on] += time.monotonic() - started
+
+    def window(self) -> tuple[float, float]:
+        """(seconds of training, share of them that waited for input) since the last call."""
+        now = time.monotonic()
+        seconds = max(now - self._start - self._spent['evaluation'], 1e-9)
+        share = self._spent['input'] / seconds
+        self._start, self._spent = now, collections.Counter()
+        return seconds, share
 
 
 class InFlightStep(NamedTuple):
@@ -74,13 +96,9 @@ class Trainer:
         self.log = tracking.open_log(config, workdir, active=jax.process_index() == 0)
         self.checkpoints = checkpoints_lib.Checkpoints(workdir, **config.checkpoints)
         self.rng = jax.random.key(config.seed)
+        of = experiment
         self.rows = trained_vocab_rows(
-            config,
-            experiment.data,
-            experiment.shapes,
-            experiment.mask,
-            experiment.model.config,
-            experiment.tokenizer,
+            config, of.data, of.shapes, of.mask, of.model.config, of.tokenizer
         )
         lengths = {name: stage.num_steps for name, stage in config.stages.items()}
         self.num_steps = sum(lengths.values())
@@ -126,16 +144,6 @@ class Trainer:
         if changed := config_lib.begun_with(self.workdir, self.config):
             self.log.line(f'changed since the run began: {changed}')
 
-    def _first_params(self) -> Params:
-        rng = jax.random.fold_in(self.rng, 2**31 - 1)  # No step's key.
-        with self.watch.paused('making parameters'):
-            params = self.experiment.initialise(rng)
-        if self.source is None:
-            return params
-        for line in self.source.notes(self.experiment.mask):
-            self.log.line(line)
-        return self.source.load(params)
-
     def _load_params(self, step: int) -> Params:
         self.wait()
         with self.watch.paused('reading a checkpoint'):
@@ -148,16 +156,23 @@ class Trainer:
     def train_stage(self, name: str) -> None:
         """Trains one stage to its end, and evaluates it; does nothing if that was done before."""
         experiment = self.experiment
-        order, stage = list(self.config.stages), self.config.stages[name]
-        if name in self.progress.chosen:
+        order, stage = [*self.config.stages], self.config.stages[name]
+        past = order[: order.index(self.progress.stage)] if self.progress.stage else ()
+        if name in self.progress.chosen or name in past:
             return
-        if self.progress.stage and order.index(self.progress.stage) > order.index(name):
-            return
+        tasks, _ = stage_data(experiment.data, stage)
         first_step, train_step = self._begun[name], self._train_step(name)
         begins = self.progress.stage != name
         if begins:
             self.progress.position = None
-        with contextlib.closing(self._feed(name)) as batches:
+        with stage_batches(
+            self.config,
+            name,
+            experiment.data,
+            experiment.mesh,
+            experiment.objective.view,
+            position=self.progress.position and self.progress.position.place(),
+        ) as batches:
             if self.state is None and jax.process_count() == 1:
                 # The step is traced while the program that makes the parameters is compiled.
                 with self.watch.paused('compiling'):
@@ -173,7 +188,6 @@ class Trainer:
                 self.progress.best, self.progress.stale = None, 0
             for line in partitioning.held_whole(self.state):
                 self.log.line(f'every device holds a full copy of {line}')
-            tasks, _ = stage_data(experiment.data, stage)
             for line in messages.data_table(name, stage, batches, tasks):
                 self.log.line(line)
             self._loop(name, train_step, batches, first_step + stage.num_steps)
@@ -213,22 +227,17 @@ class Trainer:
         memory.check_step(step.memory, mesh, self.config)
         step.keeps_memory = memory.keep_freed(step.memory, mesh)
 
-    def _feed(self, name: str) -> batches_lib.TrainBatches:
-        """The batches of a stage from the run's position on."""
-        experiment = self.experiment
-        return stage_batches(
-            self.config,
-            name,
-            experiment.data,
-            experiment.mesh,
-            experiment.objective.view,
-            position=self.progress.position and self.progress.position.place(),
-        )
-
     def _params_for(self, stage: str) -> Params:
         """The parameters that a stage starts from."""
         if self.state is None:
-            return self._first_params()
+            rng = jax.random.fold_in(self.rng, 2**31 - 1)  # No step's key.
+            with self.watch.paused('making parameters'):
+                params = self.experiment.initialise(rng)
+            if self.source is None:
+                return params
+            for line in self.source.notes(self.experiment.mask):
+                self.log.line(line)
+            return self.source.load(params)
         before = self.progress.chosen.get(self.progress.stage)
         last = self.config.stages[stage].get('start_from', 'last') != 'best'
         if last or before in (None, int(self.state.step)):
@@ -245,7 +254,7 @@ class Trainer:
         self, name: str, train_step: TrainStep, batches: batches_lib.TrainBatches, end_step: int
     ) -> None:
         """Dispatches steps; only logging, evaluation and saving wait for the device."""
-        config, clock, first_step = self.config, logs.Clock(), int(self.state.step)
+        config, clock, first_step = self.config, Clock(), int(self.state.step)
         self.window, self.progress.position = [], Position(**batches.position())
         if self.progress.due:  # The run was told to end while it evaluated this step.
             self._evaluate(name, first_step, clock)
@@ -254,7 +263,7 @@ class Trainer:
             if 0 < config.best.patience <= self.progress.stale:
                 self.log.line(f'stage {name} ends before step {step}: the score no longer improves')
                 break
-            with clock.waiting():
+            with clock.spent('input'):
                 batch = next(batches)
             batch = partitioning.put_batch(batch, self.experiment.mesh)
             self.state, metrics = train_step(self.state, batch)
@@ -289,11 +298,32 @@ class Trainer:
                 self._skip_step(flight)
 
     def _skip_step(self, flight: InFlightStep) -> None:
-        """Writes down a step that was not finite; UserError if config.nonfinite.skip is used up."""
-        stage = self.config.stages[self.progress.stage]
-        tasks, _ = stage_data(self.experiment.data, stage)
-        numbers = flight.batches.examples(flight.position.place())
-        line, path = _write_nonfinite(self.workdir, flight.step, flight.metrics, tasks, numbers)
+        """Leaves out a step that was not finite; UserError if config.nonfinite.skip is used up.
+
+        <workdir>/nonfinite/step-<step>.json has its numbers, and its examples on all processes.
+        """
+        step, metrics = flight.step, flight.metrics
+        loss, weight, norm = (float(metrics[key]) for key in ('loss', 'weight', 'grad_norm'))
+        loss /= max(weight, 1.0)
+        path = pathlib.Path(self.workdir, 'nonfinite', f'step-{step}.json')
+        if jax.process_index() == 0:
+            stage = self.config.stages[self.progress.stage]
+            tasks, _ = stage_data(self.experiment.data, stage)
+            of_name = {(task.name, task.split): task for task in tasks}
+            shown = [
+                {
+                    'task': name,
+                    'split': split,
+                    'number': number,
+                    'input': of_name[name, split][number]['inputs_pretokenized'][:200],
+                    'target': of_name[name, split][number]['targets_pretokenized'][:200],
+                }
+                for name, split, number in flight.batches.examples(flight.position.place())
+            ]
+            facts = {'step': step, 'loss': str(loss), 'grad_norm': str(norm), 'examples': shown}
+            path.parent.mkdir(exist_ok=True)
+            files.write(path, files.as_json(facts))
+        line = f'step {step}: the loss is {loss} and the norm of the gradients {norm}'
         self.progress.skipped += 1
         skipped, skip = self.progress.skipped, self.config.nonfinite.skip
         if skipped <= skip:
@@ -307,7 +337,7 @@ class Trainer:
             'learning_rate, clip_norm=1.0 or another nonfinite.skip, in another --workdir'
         )
 
-    def _log_window(self, name: str, step: int, clock: logs.Clock, flops: float | None) -> None:
+    def _log_window(self, name: str, step: int, clock: Clock, flops: float | None) -> None:
         self._wait_for_steps()
         window, self.window = self.window, []
         if not window:  # All steps were left out.
@@ -324,7 +354,7 @@ class Trainer:
             values['mfu'] = flops * len(window) / seconds / peak
         left = seconds / len(window) * (self.num_steps - step)
         self.log.write(step, 'train', name, values)
-        self.log.line(logs.step_line(step, self.num_steps, name, values, left))
+        self.log.line(messages.step_line(step, self.num_steps, name, values, left))
 
     def _save(self, step: int) -> None:
         """Begins to save a step, or only its progress if it is saved already."""
@@ -346,16 +376,14 @@ class Trainer:
 
     # ------------------------------------------------------------------------------ evaluation
 
-    def _evaluate(self, stage: str, step: int, clock: logs.Clock) -> bool:
+    def _evaluate(self, stage: str, step: int, clock: Clock) -> bool:
         """Runs what is due; True if the score that chooses the best checkpoint was among it."""
         scored = False
         while due := self.progress.due:
             self._wait_for_steps()
-            with clock.paused():
+            with clock.spent('evaluation'):
                 scores = self.evaluation.run(due[0], self.state.params, step, stage)
-            if self.evaluation.chooses(due[0]):
-                self.evaluation.note_score(step, scores, self.progress)
-                scored = True
+            scored |= self.evaluation.note_score(due[0], step, scores, self.progress)
             self.progress.due = due[1:]
         return scored
 
@@ -364,8 +392,7 @@ class Trainer:
     def _end_stage(self, stage: str) -> None:
         """Runs the final evaluations on the best checkpoint of the stage, or on its last one."""
         self.wait()
-        best = self.progress.best
-        last = int(self.state.step)
+        best, last = self.progress.best, int(self.state.step)
         step, params = last, self.state.params
         if best and best.step != step:
             step, params = best.step, self._load_params(best.step)
@@ -408,35 +435,3 @@ def _import_orbax_in_background() -> None:
             importlib.import_module('xlbench.training.checkpoints.orbax_manager')
 
     threading.Thread(target=load, name='imports').start()
-
-
-def _write_nonfinite(
-    workdir: str,
-    step: int,
-    metrics: Mapping[str, jax.Array],
-    tasks: Sequence[Prepared],
-    examples: Iterable[tuple[str, str, int]],
-) -> tuple[str, pathlib.Path]:
-    """Writes <workdir>/nonfinite/step-<step>.json: the numbers of a step, and its examples.
-
-    `examples` are (task, split, number) of all processes' rows. Gives a line to say, and the file.
-    """
-    loss, weight, norm = (float(metrics[key]) for key in ('loss', 'weight', 'grad_norm'))
-    loss /= max(weight, 1.0)
-    path = pathlib.Path(workdir, 'nonfinite', f'step-{step}.json')
-    if jax.process_index() == 0:
-        of_name = {(task.name, task.split): task for task in tasks}
-        shown = [
-            {
-                'task': name,
-                'split': split,
-                'number': number,
-                'input': of_name[name, split][number]['inputs_pretokenized'][:200],
-                'target': of_name[name, split][number]['targets_pretokenized'][:200],
-            }
-            for name, split, number in examples
-        ]
-        facts = {'step': step, 'loss': str(loss), 'grad_norm': str(norm), 'examples': shown}
-        path.parent.mkdir(exist_ok=True)
-        files.write(path, files.as_json(facts))
-    return f'step {step}: the loss is {loss} and the norm of the gradients {norm}', path

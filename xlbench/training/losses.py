@@ -38,18 +38,18 @@ class _Options(NamedTuple):
 
 
 def softmax_cross_entropy(
-    hidden: jax.Array,  # [tokens, emb_dim]
-    embedding: jax.Array,  # [vocab, emb_dim]
+    hidden: jax.Array,  # [tokens, emb_dim], final states, any float type
+    embedding: jax.Array,  # [vocab, emb_dim], the output table, float32
     targets: jax.Array,  # [tokens], ids
     weights: jax.Array,  # [tokens], 0 for padding
     *,
-    bias: jax.Array | None = None,  # [vocab]
-    label_smoothing: float = 0.0,
-    z_loss: float = 0.0,
-    chunk_size: int | None = None,
+    bias: jax.Array | None = None,  # [vocab], added to the logits
+    label_smoothing: float = 0.0,  # e below
+    z_loss: float = 0.0,  # 1e-4 in T5X's pre-training
+    chunk_size: int | None = None,  # of all groups; None: LOGITS_AT_ONCE in each
     groups: int = 1,
-    matmul_dtype: DTypeLike = jnp.float32,
-    softcap: float = 0.0,
+    matmul_dtype: DTypeLike = jnp.float32,  # of the products' operands
+    softcap: float = 0.0,  # 0: none
 ) -> LossSum:
     """Cross-entropy of softmax(hidden @ embedding.T + bias) against targets, in chunks of tokens.
 
@@ -59,29 +59,18 @@ def softmax_cross_entropy(
 
     As in t5x/losses.py: with smoothing e, the target has probability 1 - e and every other token
     e / (vocab - 1), and the entropy of that distribution is subtracted, so that the best loss is 0;
-    z_loss * logsumexp^2 pulls the normaliser to 1.
+    z_loss * logsumexp^2 pulls the normaliser to 1. With a softcap c, logits are c tanh(logits / c)
+    before the bias. Sums and softmax are float32.
 
-    Args:
-      hidden: final hidden states, any float type.
-      embedding: the output table, float32.
-      targets: ids.
-      weights: what each token counts for.
-      bias: added to the logits.
-      label_smoothing: e above.
-      z_loss: factor above; 1e-4 in T5X's pre-training.
-      chunk_size: tokens in a chunk, of all groups together; None: LOGITS_AT_ONCE in each group.
-      groups: into how many equal blocks a mesh splits the tokens (along the logical axis 'tokens'),
-        one after another. Each block then sums its own gradient of the table, and the devices add
-        them up once; with 1 they would after every chunk.
-      matmul_dtype: type of the products' operands; sums and softmax are float32.
-      softcap: logits are c tanh(logits / c) before the bias; 0: as they are.
+    `groups` are the equal blocks into which a mesh splits the tokens (along the logical axis
+    'tokens'), one after another. Each block then sums its own gradient of the table, and the
+    devices add them up once; with 1 they would after every chunk.
     """
-    if chunk_size is None:
-        chunk_size = groups * max(8, LOGITS_AT_ONCE // embedding.shape[0])
     if hidden.shape[0] % groups:
         raise ValueError(f'{hidden.shape[0]} tokens do not divide into groups={groups}')
+    size = chunk_size or groups * max(8, LOGITS_AT_ONCE // embedding.shape[0])
     dtype = jnp.dtype(matmul_dtype)
-    options = _Options(label_smoothing, z_loss, chunk_size, groups, dtype, softcap)
+    options = _Options(label_smoothing, z_loss, size, groups, dtype, softcap)
     return _loss(hidden, embedding, bias, targets, weights.astype(jnp.float32), options)
 
 
@@ -262,9 +251,8 @@ def token_losses(
     softcap: float = 0.0,
 ) -> jax.Array:  # [tokens]
     """-log softmax(hidden @ embedding.T + bias)[target] in nats, for evaluation; see above."""
-    if chunk_size is None:
-        chunk_size = groups * max(8, LOGITS_AT_ONCE // embedding.shape[0])
-    options = _Options(0.0, 0.0, chunk_size, groups, jnp.dtype(matmul_dtype), softcap)
+    size = chunk_size or groups * max(8, LOGITS_AT_ONCE // embedding.shape[0])
+    options = _Options(0.0, 0.0, size, groups, jnp.dtype(matmul_dtype), softcap)
     table = _gathered(embedding, options)
 
     def of_chunk(carry, chunk):
@@ -273,7 +261,7 @@ def token_losses(
         gold = jnp.take_along_axis(logits, ids[..., None], axis=-1)[..., 0]
         return carry, jax.nn.logsumexp(logits, axis=-1) - gold
 
-    chunks = _chunks((hidden, targets), chunk_size, groups)
+    chunks = _chunks((hidden, targets), size, groups)
     _, nats = _over_chunks(of_chunk, None, chunks)
     return _unchunk(nats[..., None], hidden.shape[0])[:, 0]
 
@@ -281,7 +269,6 @@ def token_losses(
 # ---------------------------------------------------------------------------------------------
 # Pairs of vectors.
 
-CONTRASTIVE = ('sym_paper', 'sym_code', 'softmax', 'bidirectional')
 # Scores that a device holds at once, unless a chunk size is given: 2^25 float32 are 134 MB, a few
 # times. 4096 pairs on one device are one chunk still.
 SCORES_AT_ONCE = 2**25
@@ -295,15 +282,15 @@ class Contrast(NamedTuple):
 
 
 def contrastive(
-    left: jax.Array,  # [rows, dim], messages
-    right: jax.Array,  # [rows, dim], each message's reply
+    left: jax.Array,  # [rows, dim], messages, float32
+    right: jax.Array,  # [rows, dim], each message's reply; to be held whole by every device
     *,
     kind: str,
     scale: float = 1.0,
-    weights: jax.Array | None = None,  # [rows], 0 for padding
+    weights: jax.Array | None = None,  # [rows], 0 for padding: no example, and no negative
     keys: jax.Array | None = None,  # [rows], int; equal for equal replies
-    chunk_size: int | None = None,
-    groups: int = 1,
+    chunk_size: int | None = None,  # messages, of all groups; None: SCORES_AT_ONCE in each
+    groups: int = 1,  # equal blocks into which a mesh splits the rows
 ) -> Contrast:
     """Losses of N pairs, where the other pairs' replies and messages are the negatives.
 
@@ -316,26 +303,15 @@ def contrastive(
       bidirectional  log sum_j e^s_ij + log sum_j e^s_ji - 2 s_ii: the sum of two cross-entropies,
                      as google-research/t5x_retrieval
 
-    The scores exist for one chunk of messages at a time, and are made again in the backward pass;
-    the sums over messages, e^s_ji, grow from chunk to chunk.
-
-    Args:
-      left: vectors, float32.
-      right: vectors, float32; where a mesh splits the rows, to be held whole by every device.
-      kind: see above.
-      scale: see above.
-      weights: rows of weight 0 are neither examples nor negatives.
-      keys: where given, s_ij with keys_i = keys_j counts for i = j only: an equal reply is no
-        negative of the message, nor the other message a negative of the reply.
-      chunk_size: messages in a chunk, of all groups together; None: SCORES_AT_ONCE in each group.
-      groups: into how many equal blocks a mesh splits the rows.
+    With `keys`, s_ij with keys_i = keys_j counts for i = j only: an equal reply is no negative of
+    the message, nor the other message a negative of the reply. The scores exist for one chunk of
+    messages at a time, and are made again in the backward pass; the sums over messages, e^s_ji,
+    grow from chunk to chunk.
     """
     rows = left.shape[0]
     ids = jnp.arange(rows)
     real = jnp.ones(rows, bool) if weights is None else weights > 0
     keys = ids if keys is None else keys
-    if chunk_size is None:
-        chunk_size = groups * max(8, SCORES_AT_ONCE // rows)
 
     def of_chunk(log_columns, chunk):
         vectors, own_id, is_real, own_key = chunk  # [groups, size, ...]
@@ -353,7 +329,8 @@ def contrastive(
         correct = jnp.argmax(by_row, axis=-1) == own_id
         return log_columns, jnp.stack([jax.nn.logsumexp(by_row, axis=-1), gold, correct], axis=-1)
 
-    chunks = _chunks((left * scale, ids, real, keys), chunk_size, groups)
+    size = chunk_size or groups * max(8, SCORES_AT_ONCE // rows)
+    chunks = _chunks((left * scale, ids, real, keys), size, groups)
     if chunks[0].shape[0] > 1:
         of_chunk = jax.checkpoint(of_chunk, prevent_cse=False)  # A loop's body is not merged.
     log_columns, sums = _over_chunks(of_chunk, jnp.full(rows, MASKED, jnp.float32), chunks)

@@ -86,7 +86,7 @@ def _needs(
         return
     for name, block in config.evals.items():
         if block.get('decode', True):
-            options = decoding.make(block.get('decoding') or {}, block.lengths.get('targets', 1))
+            options = decoding.make(block.get('decoding'), block.lengths.get('targets', 1))
             size = model.num_heads * model.head_dim * num_layers(model, 'decoder')
             rows = block.batch_size * options.hypotheses
             yield (

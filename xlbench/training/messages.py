@@ -15,7 +15,7 @@ from xlbench.models.fused import choice
 from xlbench.parallel import partitioning
 from xlbench.system.progress import duration, quantity
 from xlbench.training import memory
-from xlbench.training.experiment import Data, Experiment
+from xlbench.training.experiment import Data, Experiment, is_sample
 from xlbench.training.rows import ALL_ROWS, Rows
 from xlbench.training.train_step import TrainStep
 
@@ -47,7 +47,7 @@ def introduction(
     for evaluator, _ in experiment.evals.values():
         yield from evaluator.notes.values()
     yield from label_notes(experiment.data)
-    if experiment.is_sample:
+    if is_sample(experiment.data):
         yield SAMPLE_DATA
 
 
@@ -116,6 +116,23 @@ def data_table(
             f'  {task.name}: {record["inputs_pretokenized"][:160]!r} {ids} -> '
             f'{record["targets_pretokenized"][:120]!r}'
         )
+
+
+def step_line(
+    step: int, num_steps: int, stage: str, values: Mapping[str, float], seconds_left: float
+) -> str:
+    """The line of a step of all `num_steps`; `values` are those of its row of metrics.jsonl."""
+    parts = [
+        f'{stage} {step}/{num_steps}',
+        f'loss {values["loss"]:.4f}',
+        f'lr {values["learning_rate"]:.2e}',
+        f'{quantity(values["tokens_per_second"])} tokens/s',
+        f'{values["examples_per_second"]:.1f} examples/s',
+        f'input wait {100 * values["input_wait"]:.1f}%',
+    ]
+    if 'mfu' in values:
+        parts.append(f'MFU {100 * values["mfu"]:.1f}%')
+    return ' | '.join([*parts, f'{duration(seconds_left)} left'])
 
 
 def compile_line(step: TrainStep, mesh: Mesh) -> str:

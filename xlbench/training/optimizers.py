@@ -164,10 +164,6 @@ def _adamw(rate: optax.Schedule, block: settings.AdamW) -> optax.GradientTransfo
     )
 
 
-def _adam(rate: optax.Schedule, block: settings.Adam) -> optax.GradientTransformation:
-    return optax.adam(rate, block.b1, block.b2, block.eps, mu_dtype=block.moments_dtype)
-
-
 def _adafactor(rate: optax.Schedule, block: settings.Adafactor) -> optax.GradientTransformation:
     # A fused kernel (q, k and v in one array) shares one update clipping and one parameter scale;
     # its second moments are factored for each part alone.
@@ -184,13 +180,14 @@ def _adafactor(rate: optax.Schedule, block: settings.Adafactor) -> optax.Gradien
     )
 
 
-def _sgd(rate: optax.Schedule, block: settings.Sgd) -> optax.GradientTransformation:
-    return optax.sgd(rate, block.momentum or None)
-
-
 _MAKERS: dict[type[settings.Optimizer], Callable[..., optax.GradientTransformation]] = {
-    settings.AdamW: _adamw, settings.Adam: _adam, settings.Adafactor: _adafactor, settings.Sgd: _sgd
-}  # fmt: skip
+    settings.AdamW: _adamw,
+    settings.Adam: lambda rate, block: optax.adam(
+        rate, block.b1, block.b2, block.eps, mu_dtype=block.moments_dtype
+    ),
+    settings.Adafactor: _adafactor,
+    settings.Sgd: lambda rate, block: optax.sgd(rate, block.momentum or None),
+}
 
 
 def decayed(params: Params | Shapes) -> Mask:

@@ -51,22 +51,18 @@ class Rows:
 
     def taken(self, trainable: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
         """Parameters by name, with the rows [rows, emb_dim] in place of whole tables."""
-        return {
-            name: leaf.at[self.ids[name]].get(mode='fill', fill_value=0)
-            if name in self.ids
-            else leaf
-            for name, leaf in trainable.items()
+        return dict(trainable) | {
+            name: trainable[name].at[ids].get(mode='fill', fill_value=0)
+            for name, ids in self.ids.items()
         }
 
     def put_back(
         self, whole: Mapping[str, jax.Array], rows: Mapping[str, jax.Array]
     ) -> dict[str, jax.Array]:
         """Parameters by name, with whole tables in which the rows have their new values."""
-        return {
-            name: whole[name].at[self.ids[name]].set(leaf, mode='drop', indices_are_sorted=True)
-            if name in self.ids
-            else leaf
-            for name, leaf in rows.items()
+        return dict(rows) | {
+            name: whole[name].at[ids].set(rows[name], mode='drop', indices_are_sorted=True)
+            for name, ids in self.ids.items()
         }
 
     def places(self) -> dict[str, np.ndarray]:
@@ -86,13 +82,10 @@ class Rows:
         self, trainable: Mapping[str, jax.ShapeDtypeStruct]
     ) -> dict[str, jax.ShapeDtypeStruct]:
         """`taken` of shapes that say where their arrays lie."""
-        return {
-            name: jax.ShapeDtypeStruct(
-                (len(self.ids[name]), *leaf.shape[1:]), leaf.dtype, sharding=leaf.sharding
-            )
-            if name in self.ids
-            else leaf
-            for name, leaf in trainable.items()
+        tables = {name: (len(ids), trainable[name]) for name, ids in self.ids.items()}
+        return dict(trainable) | {
+            name: jax.ShapeDtypeStruct((n, *x.shape[1:]), x.dtype, sharding=x.sharding)
+            for name, (n, x) in tables.items()
         }
 
 

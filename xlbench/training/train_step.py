@@ -231,33 +231,21 @@ def jitted(step: StepFunction, state: TrainState) -> jax.stages.Wrapped:
 def make_train_step(
     model: nn.Module,
     objective: Objective,
-    tx: optax.GradientTransformation,
-    schedule: optax.Schedule,
+    tx: optax.GradientTransformation,  # over the parameters that `mask` calls trainable
+    schedule: optax.Schedule,  # the learning rate, to report it
     mask: Mask,
     *,
-    first_step: int = 0,
-    accumulate: int = 1,
-    rows: Rows = ALL_ROWS,
-    lora: Lora | None = None,
-    adapters: Sequence[int] = (),
+    first_step: int = 0,  # the global step from which the schedule counts
+    accumulate: int = 1,  # parts of a batch, whose gradients are added
+    rows: Rows = ALL_ROWS,  # of tables, those that are trained
+    lora: Lora | None = None,  # needed where there are `adapters`
+    adapters: Sequence[int] = (),  # the place of each task's; empty for one adapter, or none
 ) -> StepFunction:
     """The step as a pure function of (state, batch, rng).
 
     The loss is the sum over the batch divided by the batch's weight once, so that neither the
-    number of devices nor of accumulation steps changes it.
-
-    Args:
-      model: a Linen module.
-      objective: see objectives/contract.py.
-      tx: the optimizer, over the parameters that `mask` calls trainable.
-      schedule: the learning rate, to report it.
-      mask: tree of bools.
-      first_step: the global step at which this optimizer started; its schedule counts from there.
-      accumulate: the batch is cut into this many parts, whose gradients are added.
-      rows: of tables, those that are trained.
-      lora: needed where there are `adapters`.
-      adapters: the place of each task's adapter, of batches with equally many rows of each task;
-        the tasks are computed one after the other. Empty where there is one adapter, or none.
+    number of devices nor of accumulation steps changes it. `adapters` are for batches with equally
+    many rows of each task; the tasks are then computed one after the other.
     """
 
     def gradients(

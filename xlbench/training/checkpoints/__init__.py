@@ -6,6 +6,7 @@
   folders        which ones a workdir has, whether they are whole, and their parameters
 """
 
+from xlbench.config.workdirs import steps
 from xlbench.training.checkpoints.folders import (
     DamagedCheckpoint,
     damage,
@@ -15,7 +16,6 @@ from xlbench.training.checkpoints.folders import (
     read_params,
     read_progress,
     save_params,
-    steps,
 )
 from xlbench.training.checkpoints.manager import Checkpoints
 from xlbench.training.checkpoints.record import Best, Position, Progress

@@ -17,7 +17,8 @@ import jax
 import numpy as np
 from flax import traverse_util
 
-from xlbench.system import errors, files, untrusted
+from xlbench.config.workdirs import check_step, steps
+from xlbench.system import errors, untrusted
 from xlbench.system.errors import UserError
 from xlbench.training import train_step
 from xlbench.training.checkpoints import record
@@ -55,25 +56,11 @@ def find_step(workdir: str, name: str) -> int:
     Raises:
       UserError: there is none, with those that there are.
     """
-    there = steps(workdir)
-    if not there:
-        raise UserError(f'{workdir} has no checkpoint yet')
-    if name == 'last':
-        return there[-1]
+    newest = check_step(workdir, name)[-1]
     if name == 'best':
-        best = read_progress(workdir, there[-1]).best
-        return best.step if best else there[-1]
-    if not files.is_step(name) or int(name) not in there:
-        raise UserError(
-            f'{workdir} has no checkpoint {name!r}; it has best, last, {", ".join(map(str, there))}'
-        )
-    return int(name)
-
-
-def steps(workdir: str) -> list[int]:
-    """The steps of a workdir's complete checkpoints, in order."""
-    names = files.names(pathlib.Path(workdir) / 'checkpoints')
-    return sorted(int(name) for name in names if files.is_step(name))
+        best = read_progress(workdir, newest).best
+        return best.step if best else newest
+    return newest if name == 'last' else int(name)
 
 
 def read_progress(workdir: str, step: int) -> Progress:

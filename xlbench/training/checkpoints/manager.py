@@ -204,11 +204,8 @@ class Checkpoints:
             checkpoint before this one.
           UserError: it holds other arrays than those of `like`.
         """
-        abstract = jax.tree.map(
-            lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding), like
-        )
         try:
-            state = self._open().restore_state(step, abstract)
+            state = self._open().restore_state(step, like)
             saved = record.read(folder_of(self._workdir, step))
             record.check_sums(saved, state)
         except Exception as error:
@@ -217,7 +214,7 @@ class Checkpoints:
             if not reason and not folder.exists():
                 reason = 'another process has found it damaged'  # And has set it aside already.
             if not reason:
-                refuse_other_arrays(self._workdir, step, abstract, error)
+                refuse_other_arrays(self._workdir, step, like, error)
                 raise
             aside = set_aside(self._workdir, step)
             before = [other for other in steps(self._workdir) if other < step]

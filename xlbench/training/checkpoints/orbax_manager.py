@@ -3,13 +3,12 @@
 Orbax takes most of a second to import, so that a run imports this module with its first step.
 """
 
-import dataclasses
 import functools
 import logging
 import pathlib
 import sys
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 
 import jax
 import orbax.checkpoint as ocp
@@ -22,28 +21,6 @@ from xlbench.training.train_step import TrainState
 _SMALLEST_PART = 1 << 20
 
 
-@dataclasses.dataclass
-class _Kept(preservation_policy.PreservationPolicy):
-    """Keeps the newest checkpoints, the best one, and that of each stage before.
-
-    Orbax could find the best one itself, but keeps the scores of a process in memory alone.
-    """
-
-    newest: int
-    chosen: Collection[int] = ()  # Steps.
-
-    def should_preserve(
-        self,
-        checkpoints: Sequence[preservation_policy.PolicyCheckpointInfo],
-        *,
-        context: preservation_policy.PreservationContext,
-    ) -> list[bool]:
-        """True for each of the checkpoints, oldest first, that stays."""
-        del context
-        steps = [checkpoint.step for checkpoint in checkpoints]
-        return [step in (*self.chosen, *steps[-self.newest :]) for step in steps]
-
-
 class Manager(ocp.CheckpointManager):
     """The checkpoints of one folder, saved in a thread; the newest `keep` of them stay.
 
@@ -52,7 +29,8 @@ class Manager(ocp.CheckpointManager):
 
     def __init__(self, folder: pathlib.Path, *, keep: int, complete: Callable[[], None]):
         _set_up()
-        self._kept = _Kept(keep)
+        self._newest = preservation_policy.LatestN(keep)
+        self._kept = preservation_policy.AnyPreservationPolicy([self._newest])
         self._wait_for_others = ocp.multihost.get_barrier_sync_fn()
         super().__init__(
             folder,
@@ -70,15 +48,18 @@ class Manager(ocp.CheckpointManager):
         )
 
     def keep(self, chosen: Collection[int]) -> None:
-        """Sets the steps that stay besides the newest ones."""
-        self._kept.chosen = chosen
+        """Sets the steps that stay besides the newest ones: the best one, and that of each stage.
+
+        Orbax could find the best one itself, but keeps the scores of a process in memory alone.
+        """
+        self._kept.policies = [self._newest, preservation_policy.CustomSteps([*chosen])]
 
     def save_state(self, step: int, state: TrainState) -> None:
         """Begins to save the state of a step."""
         self.save(step, args=ocp.args.Composite(state=ocp.args.StandardSave(state)))
 
     def restore_state(self, step: int, like: TrainState) -> TrainState:
-        """The state of a step, placed like `like`, which is of shapes with shardings."""
+        """The state of a step, placed like `like`, which may be of shapes with shardings."""
         arguments = ocp.args.Composite(state=ocp.args.StandardRestore(like))
         return self.restore(step, args=arguments)['state']
 

@@ -19,4 +19,5 @@ def build(name: str = 'generation', **options: float | str | bool | None) -> 'Ob
     classes = source.catalog(__name__)
     if name not in classes:
         raise unknown('objective', name, classes)
-    return getattr(importlib.import_module(f'{__name__}.{name}'), classes[name])(**options)
+    module = importlib.import_module(f'{__name__}.{name}')
+    return getattr(module, classes[name])(module.Options(**options))

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from xlbench.settings.ranges import Block, Meta
-from xlbench.training.objectives.contract import Batch, ByOptions
+from xlbench.training.objectives.contract import Batch, Objective
 from xlbench.trees import Params
 
 
@@ -23,7 +23,7 @@ class Options(Block, where='config.objective'):
     label_smoothing: Annotated[float, Meta(ge=0, lt=1)] = 0.0
 
 
-class Classification(ByOptions):
+class Classification(Objective):
     """A label for each text, by maximum likelihood, in nats per text.
 
     A model that knows several types of tokens is told which text of a pair a token is of.
@@ -32,19 +32,9 @@ class Classification(ByOptions):
     view: ClassVar[str] = 'classification'
     trains: ClassVar[str] = 'sequence_classifier'
     evaluator: ClassVar[str] = 'labels'
-    writes_text: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = True
-    text_baselines: ClassVar[bool] = True
-    weights: ClassVar[str] = 'row_weights'  # The feature that says which labels count.
-
-    def __init__(self, **options: float):
-        self.options = Options(**options)
 
     def example_inputs(self) -> tuple[jax.Array, ...]:
         return (jnp.zeros((1, 8), jnp.int32),)
-
-    def weight(self, batch: Batch) -> jax.Array:
-        return jnp.sum(batch[self.weights])
 
     def loss(
         self, model: nn.Module, params: Params, batch: Batch, rng: jax.Array | None

@@ -12,7 +12,7 @@ from xlbench.parallel import partitioning
 from xlbench.settings.ranges import Block, Meta
 from xlbench.system.errors import UserError
 from xlbench.training import losses
-from xlbench.training.objectives.contract import Batch, ByOptions
+from xlbench.training.objectives.contract import Batch, Objective
 from xlbench.trees import Params
 
 
@@ -62,28 +62,22 @@ class Options(Block, where='config.objective'):
     decoder_start: Literal['family', 'language'] = 'family'
 
 
-class Generation(ByOptions):
+class Generation(Objective):
     """Encoder-decoder maximum likelihood of the targets, in nats per target token."""
 
     view: ClassVar[str] = 'generation'
-    trains: ClassVar[str] = ''
     evaluator: ClassVar[str] = 'generation'
     writes_text: ClassVar[bool] = True
-    accumulates: ClassVar[bool] = True
-    text_baselines: ClassVar[bool] = True
 
-    def __init__(self, **options: float | str | None):
-        self.options = Options(**options)
-        if self.options.decoder_start == 'language':
+    def __init__(self, options: Options):
+        super().__init__(options)
+        if options.decoder_start == 'language':
             if self.view != 'generation':
                 raise UserError(
                     "config.objective.decoder_start='language' is for the objective generation; "
                     "set it to 'family'"
                 )
             self.view = 'language_start'  # Of this one; configs are checked by the class's.
-
-    def example_inputs(self) -> tuple[jax.Array, ...]:
-        return (jnp.zeros((1, 8), jnp.int32), jnp.zeros((1, 8), jnp.int32))
 
     def weight(self, batch: Batch) -> jax.Array:
         return jnp.sum(self._scored(batch)[1])

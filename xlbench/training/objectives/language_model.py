@@ -31,9 +31,6 @@ class LanguageModel(generation.Generation):
     view: ClassVar[str] = 'language_model'
     trains: ClassVar[str] = 'decoder_only'
 
-    def __init__(self, **options: float | str | None):
-        self.options = Options(**options)
-
     def _more(self, batch: Batch) -> dict[str, bool]:
         return {'of_inputs': self.options.loss_on == 'everything'}
 

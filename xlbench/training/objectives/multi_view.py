@@ -1,21 +1,17 @@
 """Maximum likelihood of the targets for a model that reads two views of its input."""
 
-import dataclasses
 from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 
-from xlbench.training.objectives import generation
 from xlbench.training.objectives.contract import Batch
+from xlbench.training.objectives.generation import Generation, Options
+
+__all__ = ['MultiView', 'Options']
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(generation.Options):
-    """The block config.objective: that of `generation`."""
-
-
-class MultiView(generation.Generation):
+class MultiView(Generation):
     """Maximum likelihood of the targets, given two views of an input (arXiv:2010.01672)."""
 
     view: ClassVar[str] = 'multi_view'

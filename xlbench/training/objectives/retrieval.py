@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from xlbench.parallel import partitioning
 from xlbench.settings.ranges import Block, Meta
 from xlbench.training import losses
-from xlbench.training.objectives.contract import Batch, ByOptions
+from xlbench.training.objectives.contract import Batch, Objective
 from xlbench.trees import Params
 
 
@@ -34,7 +34,7 @@ class Options(Block, where='config.objective'):
     chunk_rows: Annotated[int, Meta(ge=0, le=2**24)] = 0
 
 
-class Retrieval(ByOptions):
+class Retrieval(Objective):
     """A dual encoder that finds each message's reply among all replies of the batch.
 
     The candidates are the replies of the whole batch, on however many devices it lies: the devices
@@ -44,19 +44,11 @@ class Retrieval(ByOptions):
     view: ClassVar[str] = 'retrieval'
     trains: ClassVar[str] = 'dual_encoder'
     evaluator: ClassVar[str] = 'retrieval'
-    writes_text: ClassVar[bool] = False
     accumulates: ClassVar[bool] = False  # The parts of a batch would not be each other's negatives.
-    text_baselines: ClassVar[bool] = True
 
-    def __init__(self, **options: float | str):
-        self.options = Options(**options)
-        self.scale = self.options.scale  # Of whatever scores with the same model.
-
-    def example_inputs(self) -> tuple[jax.Array, ...]:
-        return (jnp.zeros((1, 8), jnp.int32), jnp.zeros((1, 8), jnp.int32))
-
-    def weight(self, batch: Batch) -> jax.Array:
-        return jnp.sum(batch['row_weights'])
+    def __init__(self, options: Options):
+        super().__init__(options)
+        self.scale = options.scale  # Of whatever scores with the same model.
 
     def loss(
         self, model: nn.Module, params: Params, batch: Batch, rng: jax.Array | None

@@ -29,7 +29,7 @@ class Tagging(classification.Classification):
     text_baselines: ClassVar[bool] = False  # A text has no tag for each word of another.
     weights: ClassVar[str] = 'label_weights'
 
-    def __init__(self, **options: float | str):
-        self.options = Options(**options)
-        if self.options.word_piece != 'last':
-            self.view = f'tagging_{self.options.word_piece}'  # Configs are checked by the class's.
+    def __init__(self, options: Options):
+        super().__init__(options)
+        if options.word_piece != 'last':
+            self.view = f'tagging_{options.word_piece}'  # Configs are checked by the class's.
