@@ -13,7 +13,7 @@ from xlbench.benchmarks import SCENARIO_TITLES, Benchmark, PaperTable, parse_tas
 from xlbench.benchmarks.paper import Key
 from xlbench.data import readers
 from xlbench.reporting.notes import SAMPLE_DATA
-from xlbench.reporting.paper_tables import board as board_lib, form, plots
+from xlbench.reporting.paper_tables import board as board_lib, form, scores
 from xlbench.reporting.paper_tables.board import Board, Compared
 from xlbench.reporting.results import Result, Run, task_name
 from xlbench.reporting.sections import Section
@@ -297,7 +297,7 @@ def preference(
     if any(section.data == 'sample' for section in sections):
         said.insert(0, SAMPLE_DATA)
     numbers = Table(paper_table.heading, columns, tuple(rows), 'model', tuple(said))
-    return plots.side_by_side(paper_table, numbers)
+    return scores.side_by_side(paper_table, numbers)
 
 
 def _english(sections: Sequence[Section], task: str) -> tuple[str, Result] | None:
