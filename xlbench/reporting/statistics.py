@@ -161,6 +161,11 @@ def correlation(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray
     return Correlation(*(float(value) for one in found for value in (one.statistic, one.pvalue)))
 
 
+def coefficient(value: float, best: float | None = None) -> Cell:
+    """A correlation or an agreement as a cell; NaN is 'undefined', and one like `best` is bold."""
+    return Cell(text='undefined') if math.isnan(value) else Cell(value, None, 3, best=value == best)
+
+
 class Difference(NamedTuple):
     """The difference of two systems in a score.
 
