@@ -205,11 +205,9 @@ def _agreement_row(
     number = {label: i for i, label in enumerate(labels)}
     whole = [unit for unit in units if len(unit) == len(judges)]
     counts = [[list(unit.values()).count(label) for label in labels] for unit in whole]
-    can_agree = bool(counts) and len(judges) > 1
-    kappas = (
-        fleiss_kappa(counts) if can_agree else math.nan,
-        randolph_kappa(counts, categories) if can_agree else math.nan,
-    )
+    kappas = (math.nan, math.nan)
+    if counts and len(judges) > 1:
+        kappas = fleiss_kappa(counts), randolph_kappa(counts, categories)
     # Categories have no values: their numbers stand for them.
     value = number.get if level == 'nominal' else lambda rating: rating
     table = [[value(unit[j]) if j in unit else None for unit in units] for j in judges]
