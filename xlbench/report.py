@@ -87,10 +87,11 @@ def main(argv: Sequence[str]) -> int:
 def _usual(args: argparse.Namespace, runs: Sequence[Run]) -> list[Section]:
     """All tables of the scores of runs."""
     sections = sections_lib.sections(runs, args.step, args.split, args.variants)
-    if args.against and not args.significance:
-        raise errors.UserError('--against needs --significance: t-test, bootstrap or randomization')
-    if args.scores and not args.significance:
-        raise errors.UserError('--scores needs --significance: t-test, bootstrap or randomization')
+    for name in ('against', 'scores'):
+        if getattr(args, name) and not args.significance:
+            raise errors.UserError(
+                f'--{name} needs --significance: t-test, bootstrap or randomization'
+            )
     if args.intervals:
         sections = [section.with_intervals() for section in sections]
     if args.significance:

@@ -51,9 +51,8 @@ def by_system(section: Section, score: str) -> Table:
     rows = [Row(s.name, s.kind, of) for s, of in zip(section.systems, made, strict=True)]
     rows = [row for row in rows if not row.is_missing]
     if score == section.scores[0] and ends_at_100(score):
-        runs = [system for system in section.systems if system.kind == 'run']
-        for system in runs:
-            label = 'error reduction' + (f' by {system.name}' if len(runs) > 1 else '')
+        for system in section.runs:
+            label = 'error reduction' + (f' by {system.name}' if len(section.runs) > 1 else '')
             if any(removed := error_removed(section, system)):
                 rows.append(_texts(label, 'error', removed))
     for whose, counts in section.counts if rows else ():

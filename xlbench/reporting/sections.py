@@ -70,6 +70,11 @@ class Section:
         return {'loss': 3, 'perplexity': 2}.get(score, self.decimals)
 
     @property
+    def runs(self) -> list[System]:
+        """The systems that are runs."""
+        return [system for system in self.systems if system.kind == 'run']
+
+    @property
     def picks(self) -> tuple[Pick, ...]:
         """The runs of all systems."""
         return tuple(pick for system in self.systems for pick in system.picks)
@@ -138,7 +143,7 @@ def _join_systems(groups: dict[tuple[str, ...], list[Pick]]) -> None:
 
 def _topic(run: Run, task: str) -> tuple[str, str, str]:
     """The topic of a table: a benchmark, and where settings are its columns a task and a model."""
-    word = _first_word(task)
+    word = task.partition('_')[0]
     benchmark = benchmarks.BENCHMARKS.get(word)
     if benchmark and benchmark.tables and task in benchmark.task_names():
         return word, benchmarks.parse_task(task).task, systems_lib.model_name(run)
@@ -161,9 +166,10 @@ def _section(
         systems = systems_lib.runs(picks)
     systems += systems_lib.baselines(split, picks)
     if benchmark and len(benchmark.tasks) > 1 and not task:
-        shown = _tasks_of(benchmark, picks)
-        titles = ', '.join(f'{task} is {benchmark.task_titles[task]}' for task in shown)
-        notes += [f'Tasks: {titles}.'] if shown else []
+        known = benchmark.task_names()
+        scored = {benchmarks.parse_task(t).task for p in picks for t in p.results if t in known}
+        shown = [f'{t} is {benchmark.task_titles[t]}' for t in benchmark.tasks if t in scored]
+        notes += [f'Tasks: {", ".join(shown)}.'] if shown else []
     paper_notes: list[str] = []
     if data == 'official' and split == 'test':
         papers, paper_notes = (
@@ -199,13 +205,6 @@ def _section(
         benchmark=benchmark,
         data_note=data_note,
     )
-
-
-def _tasks_of(benchmark: benchmarks.Benchmark, picks: Sequence[Pick]) -> list[str]:
-    """The tasks of a benchmark that have results, in its order."""
-    scored = {task for pick in picks for task in pick.results}
-    known = {benchmarks.parse_task(name).task for name in benchmark.task_names() if name in scored}
-    return [task for task in benchmark.tasks if task in known]
 
 
 def _columns(
@@ -267,10 +266,6 @@ def _order(picks: Sequence[Pick]) -> tuple[str, ...]:
     others = [name for result in results for name in result.scores]
     names = [name for name in dict.fromkeys((*first, *others)) if name not in LOSSES]
     return tuple(names + [name for name in LOSSES if name in others])
-
-
-def _first_word(task: str) -> str:
-    return task.partition('_')[0]
 
 
 def _counts(systems: Sequence[System], columns: Sequence[Column]) -> list[tuple[str, list[str]]]:

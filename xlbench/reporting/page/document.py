@@ -52,7 +52,7 @@ def of_tables(
     made = [
         {
             'id': f's{i}', 'title': head, 'lead': lead, 'data_note': '', 'notes': [],
-            'answer': None, 'folded': [], 'examples': None, 'costs': None, 'runs': [],
+            'answer': None, 'folded': [], 'examples': None, 'runs': [],
             'tables': [(_Shown.of(table, {}, table.title), [])],
             'plots': dict.fromkeys(('maps', 'curves'), ()),
         }
@@ -121,7 +121,7 @@ def _section(section: Section, name: str) -> dict[str, object]:
         'folded': [shown(table) for table in made if table.title in scores[1:]],
         'plots': {part: list(map(_drawn, figures)) for part, figures in groups.items()},
         'examples': examples.content(section, style),
-        'runs': _runs(section),
+        'runs': [_of_run(pick) for pick in {id(pick.run): pick for pick in section.picks}.values()],
     }
 
 
@@ -264,11 +264,6 @@ def _where(style: Style, scored: Sequence[System]) -> str:
     return where
 
 
-def _runs(section: Section) -> list[dict[str, str | dict[str, str]]]:
-    """The facts that are known of each run: its name, facts, commands, signatures and config."""
-    return [_of_run(pick) for pick in {id(pick.run): pick for pick in section.picks}.values()]
-
-
 def _speed(run: Run) -> str:
     """Medians over the steps that were logged. Example: '12 examples/s, 3400 tokens/s'."""
     series = {
@@ -279,6 +274,7 @@ def _speed(run: Run) -> str:
 
 
 def _of_run(pick: Pick) -> dict[str, str | dict[str, str]]:
+    """The facts that are known of a run: its name, facts, commands, signatures and config."""
     run = pick.run
     signatures = {
         f'{task}, {metric}': signature

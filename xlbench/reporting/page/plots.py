@@ -57,8 +57,7 @@ class Style:
 
 def of_section(section: Section) -> Style:
     """Ranks the runs of a section by its main score, and gives the best ones colours."""
-    runs = [system for system in section.systems if system.kind == 'run']
-    column = None
+    runs, column = section.runs, None
     if section.scores and section.columns:
         column, sign = _shared(section, runs), direction(section.scores[0]) or 1
 

@@ -176,7 +176,8 @@ def read(sections: Sequence[Section], benchmark: ParallelBenchmark, rating: str)
     others = []
     for pick in section.picks:
         if rating:
-            pick = _rated(pick, rating)
+            rated = {task: _with_rating(r, rating) for task, r in pick.results.items()}
+            pick = dataclasses.replace(pick, results=rated)
         if pick.chain[1:] and pick.chain[-1].startswith('translate:'):
             model = _model_of_chain(benchmark, pick.chain[0], section.picks)
             chained.setdefault(model, []).append(pick)
@@ -239,13 +240,6 @@ def _model_of_chain(benchmark: benchmarks.Benchmark, first: str, picks: Sequence
             return model_of(benchmark, pick.run)
     known = (m for m, part in benchmark.paper_checkpoints.items() if part in first.lower())
     return next(known, first)
-
-
-def _rated(pick: Pick, path: str) -> Pick:
-    """A run whose texts have the rating that a file of `xlbench.annotate fit` predicts."""
-    return dataclasses.replace(
-        pick, results={task: _with_rating(result, path) for task, result in pick.results.items()}
-    )
 
 
 def _with_rating(result: Result, path: str) -> Result:
