@@ -7,12 +7,12 @@ it is no signature, because the page's script computes it in the open.
 
 import collections
 import dataclasses
-import zlib
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import msgspec
 
+from xlbench.judgement import studies
 from xlbench.judgement.studies import LETTERS, Sheet, Study
 from xlbench.system import files, untrusted
 from xlbench.system.errors import UserError, shortened
@@ -118,11 +118,7 @@ def _read_file(path: str, study: Study, sheets: dict[str, Sheet]) -> tuple[Sheet
     if file.page != sheet.page:
         raise UserError(f'{path} is from another page than that of {shortened(file.judge)}')
     lines = [f'{a.item}\t{a.aspect}\t{a.text}\t{a.rating or a.choice}' for a in file.answers]
-    if file.checksum != f'{zlib.crc32(chr(10).join([file.page, *lines]).encode()):08x}':
-        raise UserError(
-            f'{path} was changed after its page saved it: the checksum does not fit. Ask '
-            f'{shortened(file.judge)} for the file as it was'
-        )
+    studies.check_unchanged(path, file.checksum, [file.page, *lines], file.judge)
     seen = set()
     for answer in file.answers:
         place = f'{path}: item {answer.item}, {shortened(answer.aspect)}'

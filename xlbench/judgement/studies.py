@@ -14,6 +14,7 @@ import os
 import pathlib
 import random
 import re
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
@@ -343,6 +344,16 @@ def html_page(script_name: str, data: Mapping[str, object], title: str, name: st
     """A page with its script behind the shared one; beside its title stands a name."""
     scripts = ('page.common.js', script_name)
     return template.render(__package__, scripts, data, title=title, judge=name)
+
+
+def check_unchanged(path: str, checksum: str, lines: Sequence[str], judge: str = '') -> None:
+    """Raises UserError unless a file that a page saved has the checksum of its lines."""
+    if checksum != f'{zlib.crc32(chr(10).join(lines).encode()):08x}':
+        asked = f'{shortened(judge)} ' if judge else ''
+        raise UserError(
+            f'{path} was changed after its page saved it: the checksum does not fit. Ask '
+            f'{asked}for the file as it was'
+        )
 
 
 def page_name(sheet: Sheet) -> str:

@@ -145,11 +145,6 @@ def _write(result: Result, suite: metrics.Suite) -> bool:
     for line, of_example in zip(lines, examples, strict=True):
         line['scores'] = {**line.get('scores', {}), **of_example}
     facts: dict[str, Json] = files.read_json(result.folder / 'metrics.json', dict)
-    more = {
-        'scores': scores,
-        'signatures': suite.signatures(_counts(targets)),
-        'hashes': suite.hashes,
-        'metrics': suite.written,
-    }
+    more = {'scores': scores, **suite.facts(_counts(targets))}
     scored.write_files(result.folder, {**facts, **scored.joined(facts, more)}, lines)
     return True

@@ -19,6 +19,7 @@ from typing import Annotated
 import msgspec
 
 from xlbench import benchmarks, config as config_lib
+from xlbench.reporting.tables import clean
 from xlbench.system import errors, files, untrusted
 from xlbench.system.files import Json
 
@@ -153,6 +154,11 @@ class Run:
     def system(self) -> str:
         """The owner's name of a system whose outputs xlbench.score scored; '' for a run."""
         return str(self.config.get('system') or '') if 'scored' in self.info else ''
+
+    @property
+    def name(self) -> str:
+        """The owner's name of a system, else that of the folder, as one printable line."""
+        return clean(self.system or self.workdir.resolve().name)
 
     @functools.cached_property
     def config_hash(self) -> str:

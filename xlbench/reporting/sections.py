@@ -39,7 +39,6 @@ class Section:
       paper_notes: those of them that belong to the paper's scores.
       data: 'sample', 'official' or 'other'.
       tables: scores that share a table with a row a language; none: a table a score.
-      decimals: of the cells.
       loss_unit: of the losses that were logged.
       model: what the systems are settings of, where the section is about one model.
       benchmark: of the tasks; None for those of a user's own.
@@ -57,7 +56,6 @@ class Section:
     counts: Sequence[tuple[str, list[str]]] = ()
     paper_notes: tuple[str, ...] = ()
     tables: tuple[tuple[str, ...], ...] = ()
-    decimals: int = 1
     loss_unit: str = 'nats per token'
     model: str = ''
     benchmark: benchmarks.Benchmark | None = None
@@ -67,7 +65,8 @@ class Section:
 
     def decimals_of(self, score: str) -> int:
         """Decimals of a score's cells: of a loss more, as it is a small number."""
-        return {'loss': 3, 'perplexity': 2}.get(score, self.decimals)
+        usual = self.benchmark.decimals if self.benchmark else 1
+        return {'loss': 3, 'perplexity': 2}.get(score, usual)
 
     @property
     def runs(self) -> list[System]:
@@ -199,7 +198,6 @@ def _section(
         paper_notes=tuple(map(clean, paper_notes)),
         data=data,
         tables=benchmark.tables if task else (),
-        decimals=benchmark.decimals if benchmark else 1,
         loss_unit='nats per example' if task == 'retrieval' else 'nats per token',
         model=model,
         benchmark=benchmark,

@@ -247,7 +247,7 @@ def _with_setting(pick: Pick) -> Iterator[tuple[str, Pick]]:
     """
     scenario = pick.run.scenario
     if scenario is None:
-        yield _with_variant(pick, _folder(pick)), pick
+        yield _with_variant(pick, pick.run.name), pick
         return
     title = SETTING_TITLES.get(scenario.name, scenario.name)
     variant = f', {pick.variant}' if pick.variant else ''
@@ -370,7 +370,7 @@ def _group_names(groups: list[list[Pick]]) -> list[str]:
     """Names groups of runs: RUNS/mt5_1 and RUNS/mt5_2 are mt5, if nothing else has that name."""
     names = _distinct_names([members[0] for members in groups])
     shared = [
-        {_with_variant(pick, _NUMBER.sub('', _folder(pick))) for pick in members}
+        {_with_variant(pick, _NUMBER.sub('', pick.run.name)) for pick in members}
         for members in groups
     ]
     for place, (members, of_members) in enumerate(zip(groups, shared, strict=True)):
@@ -383,7 +383,7 @@ def _group_names(groups: list[list[Pick]]) -> list[str]:
 
 def _distinct_names(picks: list[Pick]) -> list[str]:
     """Names runs by their folders; those of equal names with the folder above, too."""
-    names = [_with_variant(pick, _folder(pick)) for pick in picks]
+    names = [_with_variant(pick, pick.run.name) for pick in picks]
     told = list(names)
     for place, pick in enumerate(picks):
         if names.count(names[place]) > 1:
@@ -392,12 +392,6 @@ def _distinct_names(picks: list[Pick]) -> list[str]:
             known = (f'{names[place]} ({folder.name})', f'{folder.parent.name}/{names[place]}')
             told[place] = clean(known[0] if pick.run.system else known[1])
     return told
-
-
-def _folder(pick: Pick) -> str:
-    if pick.run.system:
-        return clean(pick.run.system)
-    return clean(pick.run.workdir.resolve().name)
 
 
 def _with_variant(pick: Pick, name: str) -> str:

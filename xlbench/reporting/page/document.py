@@ -20,7 +20,7 @@ from xlbench.reporting.results import Run
 from xlbench.reporting.sections import Section, direction
 from xlbench.reporting.statistics import half_width
 from xlbench.reporting.systems import Pick, System
-from xlbench.reporting.tables import Cell, Figure, Row, Table, clean
+from xlbench.reporting.tables import Cell, Figure, Row, Table
 from xlbench.system import errors, sessions
 from xlbench.system.files import Json
 
@@ -294,7 +294,7 @@ def _of_run(pick: Pick) -> dict[str, str | dict[str, str]]:
     commands = dict.fromkeys(origins.command(one.command, cwd) for one in recorded)
     config = json.dumps(run.config, indent=1, ensure_ascii=False, sort_keys=True, default=str)
     return {
-        'name': clean(run.system or run.workdir.resolve().name),
+        'name': run.name,
         'facts': facts,
         'commands': '\n'.join(filter(None, commands)),
         'signatures': signatures,
