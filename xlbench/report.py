@@ -71,7 +71,8 @@ def main(argv: Sequence[str]) -> int:
         if not args.output:
             raise errors.UserError('--format=mtg needs --output=FOLDER')
         contents = leaderboard.submissions(runs, args.step, args.split)
-        for path in documents.write_submissions(contents, args.output):
+        what, heads = 'a file for the leaderboard', [leaderboard.HEAD]
+        for path in documents.write_texts(contents, args.output, what, heads=heads):
             print(f'wrote {path}')
         if not formats:
             return 0

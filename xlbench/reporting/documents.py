@@ -1,16 +1,15 @@
 """Documents of sections: Markdown, CSV, LaTeX and one HTML page, and the files they are kept in."""
 
-import contextlib
 import dataclasses
 import pathlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from xlbench.reporting import layout, leaderboard, notes, render, systems
+from xlbench.reporting import layout, notes, render, systems
 from xlbench.reporting.paper_tables import making
 from xlbench.reporting.results import task_name
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import System
-from xlbench.reporting.tables import Cell
+from xlbench.reporting.tables import FIGURE_KINDS, Cell, Figure
 from xlbench.system import errors, files, locks
 
 # A file that begins like this is a report and may be written again.
@@ -125,8 +124,9 @@ def write(
     """
     folder = pathlib.Path(output)
     heads = (','.join(_CSV_FIELDS[:10]), ','.join(_CSV_FIELDS_OF_PAPER))
-    for name in formats:
-        files.check_own(folder / FORMATS[name][0], 'a report of xlbench', [_MARK], heads)
+    own = 'a report of xlbench', [_MARK], heads
+    for name in formats:  # Before the pages and plots, which take their time.
+        files.check_own(folder / FORMATS[name][0], *own)
     texts = {FORMATS[name][0]: FORMATS[name][1](sections) for name in formats}
     has_report = any((folder / name).is_file() for name, _ in FORMATS.values())
     drawn = [figure for section in sections for figure in section.figures]
@@ -134,41 +134,43 @@ def write(
         from xlbench.reporting.page import document  # It loads matplotlib.
 
         drawn += document.plots(sections)
-    pictures = making.picture_names(drawn)
+    pictures = [f'{figure.name}.{kind}' for figure in drawn for kind in FIGURE_KINDS]
     if not has_report and (taken := [name for name in pictures if (folder / name).exists()]):
         raise errors.UserError(
             f'{folder / taken[0]} exists and is no part of a report of xlbench; move it away or '
             'choose another --output'
         )
-    with _writing(folder):
-        for name, text in texts.items():
-            files.remove_leftovers_of(folder / name)
-            files.write(folder / name, text)
-        making.write_figures(drawn, folder)
-    return [str(folder / name) for name in (*texts, *pictures)]
+    return write_texts(texts, output, *own, drawn)
 
 
-def write_submissions(contents: Mapping[str, str], output: str) -> list[str]:
-    """Writes the files of `leaderboard.submissions` into a folder, as `write` does; the paths."""
+def write_texts(
+    contents: Mapping[str, str],
+    output: str,
+    what: str,
+    marks: Sequence[str] = (),
+    heads: Sequence[str] = (),
+    figures: Sequence[Figure] = (),
+) -> list[str]:
+    """Writes files into the folder of --output, each whole or not at all; gives the paths.
+
+    Raises:
+      UserError: one of the paths is another's file (see `files.check_own`), and nothing has been
+        written then; or the folder cannot be written.
+    """
     folder = pathlib.Path(output)
-    with _writing(folder):
-        for name in contents:
-            files.check_own(folder / name, 'a file for the leaderboard', heads=[leaderboard.HEAD])
-        for name, text in contents.items():
-            files.write(folder / name, text)
-    return [str(folder / name) for name in contents]
-
-
-@contextlib.contextmanager
-def _writing(folder: pathlib.Path) -> Iterator[None]:
-    """Holds the folder of --output, and says what is in the way in one line."""
     if folder.exists() and not folder.is_dir():
         raise errors.UserError(f'--output={folder} is a file; give a folder')
     try:
         with locks.folder(folder, owned=False):
-            yield
+            for name in contents:
+                files.check_own(folder / name, what, marks, heads)
+            for name, text in contents.items():
+                files.remove_leftovers_of(folder / name)
+                files.write(folder / name, text)
+            pictures = making.write_figures(figures, folder)
     except OSError as error:
         raise errors.UserError(f'cannot write into {folder}: {error.strerror}') from None
+    return [*(str(folder / name) for name in contents), *map(str, pictures)]
 
 
 def _csv_row(

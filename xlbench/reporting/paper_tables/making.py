@@ -204,11 +204,6 @@ def section(material: Material, paper_tables: Sequence[PaperTable]) -> Section:
     )
 
 
-def picture_names(drawn: Iterable[Figure]) -> list[str]:
-    """The files that figures become. Example: figure4.svg"""
-    return [f'{figure.name}.{kind}' for figure in drawn for kind in FIGURE_KINDS]
-
-
 def write_figures(drawn: Iterable[Figure], folder: pathlib.Path) -> list[pathlib.Path]:
     """Draws figures into a folder, which is made for them if it is missing; gives the files."""
     paths = []
