@@ -92,12 +92,12 @@ def read(paths: Sequence[str], study: Study) -> Judged:
         sheet = sheets[judge]
         for place, chosen in _choices(given).items():
             if len(chosen) == 2:  # The best without the worst is unfinished.
-                index, systems = _behind(sheet, place[0])
+                index, systems = sheet.order[place[0] - 1], sheet.slots[place[0] - 1]
                 best, worst = (systems[LETTERS.index(chosen[c])] for c in ('best', 'worst'))
                 choices.setdefault((index, place[1]), {})[judge] = best, worst
         for answer in given:
             if answer.rating is not None:
-                index, systems = _behind(sheet, answer.item)
+                index, systems = sheet.order[answer.item - 1], sheet.slots[answer.item - 1]
                 key = index, systems[LETTERS.index(answer.text)], answer.aspect
                 ratings.setdefault(key, {})[judge] = answer.rating
     notes += _about(study, sheets, answers)
@@ -158,11 +158,6 @@ def _choices(answers: Sequence[Answer]) -> dict[tuple[int, str], dict[str, str]]
         if answer.choice:
             chosen.setdefault((answer.item, answer.aspect), {})[answer.choice] = answer.text
     return chosen
-
-
-def _behind(sheet: Sheet, number: int) -> tuple[int, list[str]]:
-    """The item of the study, and the systems behind its letters, of an item of a page."""
-    return sheet.order[number - 1], sheet.slots[number - 1]
 
 
 def _about(

@@ -238,17 +238,15 @@ def _page_content(
     study: Study, judge: str, order: Sequence[int], slots: Sequence[Sequence[str]]
 ) -> dict:
     """Builds the content of a page, without any trace of which system is which."""
-    items = []
-    for index, systems in zip(order, slots, strict=True):
-        item = study.items[index]
-        items.append(
-            {
-                'label': 'Input',
-                'input': item.input,
-                'texts': [item.texts[name] for name in systems],
-                'langs': (item.source_lang, item.lang),
-            }
-        )
+    items = [
+        {
+            'label': 'Input',
+            'input': item.input,
+            'texts': [item.texts[name] for name in systems],
+            'langs': (item.source_lang, item.lang),
+        }
+        for item, systems in zip((study.items[i] for i in order), slots, strict=True)
+    ]
     scale = msgspec.to_builtins(study.scale)
     return {'study': study.id, 'title': study.title, 'judge': judge, **scale, 'items': items}
 

@@ -86,8 +86,6 @@ class Result(_Metrics, frozen=True, kw_only=True):
     """The scores of one system on one split of one task.
 
     Attributes:
-      task: SeqIO task name.
-      split: the split that was scored.
       num_examples: scored ones.
       scores: score name to value, 0 to 100.
       signatures: metric name to the line that identifies its variant and version.
@@ -117,7 +115,6 @@ class Run:
     """One workdir.
 
     Attributes:
-      workdir: of the run.
       info: config.json as it is: config, versions, git, manifests, data, devices, seed, ...
       evaluations: results by step, then by (task, split).
       baselines: results by name of the baseline, then by (task, split).

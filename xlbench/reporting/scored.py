@@ -99,11 +99,8 @@ def write_result(
     texts are the same; otherwise a warning names them.
 
     Args:
-      workdir: of the run.
-      step: its step, or 'baselines/<name>'.
-      task: SeqIO task name.
-      split: that the result is filed under.
-      facts: 'scores', 'signatures', 'num_examples', 'data' and so on; see `Result`.
+      step: a number, or 'baselines/<name>'.
+      facts: 'scores', 'signatures', 'num_examples', 'data' and so on; see `results.Result`.
       predictions: the lines of predictions.jsonl, which is not written if there are none.
 
     Returns:

@@ -28,7 +28,6 @@ class Section:
 
     Attributes:
       title: name of the benchmark, and its paper.
-      split: the split that was scored.
       columns: task and language pairs with their averages.
       systems: runs, then baselines, then the paper's systems.
       scores: scores to show, the main one first.

@@ -36,13 +36,9 @@ Scorer = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class Resamples(NamedTuple):
-    """Scores of resamples, [resamples] each.
+    """Scores of two systems in resamples, [resamples] each, under the hypothesis of a test.
 
-    Attributes:
-      baseline: the baseline's under the hypothesis of the test.
-      system: those of the other system.
-      baseline_spread: the baseline's where examples are drawn with replacement, for intervals.
-      system_spread: those of the other system.
+    Those called `spread` are of examples that were drawn with replacement, for intervals.
     """
 
     baseline: np.ndarray

@@ -48,7 +48,6 @@ class System:
     """One row of a table, or one setting of a table with a row a language.
 
     Attributes:
-      name: what it is called.
       kind: 'run', 'baseline' or 'paper'.
       results: for each seed the results by task; those of a paper are of no examples.
       picks: the runs, for the kind 'run'.

@@ -56,7 +56,6 @@ class Experiment(msgspec.Struct, omit_defaults=True):
       name: of the config, or else of the first workdir.
       workdir: last name of the first workdir.
       key: the same of the same experiment.
-      score: its main score.
       costs: hours and hardware, by the names in `COSTS`.
       section: all that a page says of it below its heading, as Markdown.
     """

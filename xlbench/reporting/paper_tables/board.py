@@ -47,11 +47,8 @@ class Board:
     """The systems of a benchmark, each under its setting and model.
 
     Attributes:
-      benchmark: whose tasks they have.
-      systems: those of runs.
       chains: by model, systems that generate in one language and translate what they wrote.
       data: 'sample', 'official' or 'other'.
-      split: that was scored.
       notes: what has to be said of the data and the runs, about the data first.
       others: systems and runs that follow no setting, by name.
     """

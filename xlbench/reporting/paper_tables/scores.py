@@ -65,13 +65,7 @@ def scores(board: Board, paper_table: PaperTable) -> Table:
 
 
 class Staged(NamedTuple):
-    """A score after the first stage and after the last, for each setting.
-
-    Attributes:
-      first: after the first stage.
-      last: after the last one.
-      tests: of last minus first; see `comparisons.pooled`.
-    """
+    """A score after the first stage and the last, by setting; tests are of last minus first."""
 
     first: list[Cell]
     last: list[Cell]
