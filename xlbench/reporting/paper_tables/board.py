@@ -95,10 +95,8 @@ class Board:
         scenario, model = key
         if not self.is_official or model not in self.benchmark.paper_models:
             return Cell()
-        places = (benchmarks.parse_task(task)[1:] for task in tasks)
-        found = (self.benchmark.paper_scores(model, scenario, *place) or {} for place in places)
-        values = [scores.get('ensemble' if score == RATING else score) for scores in found]
-        return Cell() if None in values else Cell(statistics.fmean(values), None, decimals)
+        paper = systems_lib.paper(self.benchmark, model, scenario, tasks, model)
+        return paper.cell('ensemble' if score == RATING else score, tasks, decimals)
 
     def printed(
         self, paper_table: PaperTable, places: Iterable[tuple[Mapping[str, str], str]]
