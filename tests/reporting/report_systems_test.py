@@ -1,7 +1,7 @@
 """Which rows a report has: seeds together, systems without runs, the step that is chosen."""
 
 import pytest
-from report_sections import rows_of, section_of
+from report_sections import rows_of, section_of, texts_of
 from workdir_files import QG, change, write_result, write_workdir
 
 from xlbench.benchmarks import MTG
@@ -50,7 +50,7 @@ def test_config_keys_that_differ_are_a_table(tmp_path):
     paths = [run('one', rate=0.1), run('two', rate=0.2, model={'size': '<b>'}, pack=True)]
     made = systems.config_table(section_of(*paths).picks)
     assert [column.label for column in made.columns] == ['one', 'two']
-    assert {row.name: [str(cell) for cell in row.cells] for row in made.rows} == {
+    assert texts_of(made) == {
         'model.size': ['small', '<b>'], 'rate': ['0.1', '0.2'], 'pack': ['-', 'true'],
     }  # fmt: skip
     assert '| rate | 0.1 | 0.2 |' in documents.markdown([section_of(*paths)])
