@@ -1,14 +1,14 @@
 """Documents of sections: Markdown, CSV, LaTeX and one HTML page, and the files they are kept in."""
 
 import dataclasses
+import itertools
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from xlbench.reporting import layout, notes, render, systems
 from xlbench.reporting.paper_tables import making
 from xlbench.reporting.results import task_name
 from xlbench.reporting.sections import Section
-from xlbench.reporting.systems import System
 from xlbench.reporting.tables import FIGURE_KINDS, Cell, Figure
 from xlbench.system import errors, files, locks
 
@@ -47,16 +47,41 @@ def comma_separated(sections: Sequence[Section]) -> str:
     """Every number as one line: tidy, for other tools; also scores that the tables leave out."""
     if not any(section.columns for section in sections):
         return _paper_csv(sections)
-    rows = []
-    for section in sections:
-        for system in section.systems:
-            system = dataclasses.replace(system, has_intervals=False)
-            for column in (c for c in section.columns if len(c.tasks) == 1):
-                for score in sorted(system.scores):
-                    cell = system.cell(score, column.tasks)
-                    if cell.value is not None:
-                        rows.append(_csv_row(section, system, column.tasks[0], score, cell))
+    rows = itertools.chain.from_iterable(map(_csv_rows, sections))
     return render.comma_separated(_CSV_FIELDS, rows)
+
+
+def _csv_rows(section: Section) -> Iterator[tuple[object, ...]]:
+    """Lines in the order of _CSV_FIELDS."""
+    tasks = [column.tasks[0] for column in section.columns if len(column.tasks) == 1]
+    for system, task in itertools.product(section.systems, tasks):
+        plain = dataclasses.replace(system, has_intervals=False)
+        name = task_name(task)
+        picks = [pick for pick in system.picks if task in pick.results]
+        is_setting = system.kind == 'run' and section.model and not system.picks[0].run.system
+        for score in sorted(plain.scores):
+            cell = plain.cell(score, [task])
+            if cell.value is not None:
+                yield (
+                    name.benchmark or section.title,
+                    section.split,
+                    section.data,
+                    f'{system.name}, {section.model}' if is_setting else system.name,
+                    system.kind,
+                    name.task,
+                    name.source,
+                    name.target,
+                    score,
+                    cell.value,
+                    cell.spread,
+                    '' if (count := system.count([task])) == '-' else count.replace('-', ' to '),
+                    len(picks) or len(system.results),
+                    ' '.join(str(pick.run.seed) for pick in picks),
+                    ' '.join(str(pick.step) for pick in picks),
+                    ' '.join(pick.run.stage_of(pick.step) for pick in picks),
+                    picks[0].run.config_hash if picks else '',
+                    ' '.join(str(pick.run.workdir) for pick in picks),
+                )
 
 
 def _paper_csv(sections: Sequence[Section]) -> str:
@@ -171,32 +196,3 @@ def write_texts(
     except OSError as error:
         raise errors.UserError(f'cannot write into {folder}: {error.strerror}') from None
     return [*(str(folder / name) for name in contents), *map(str, pictures)]
-
-
-def _csv_row(
-    section: Section, system: System, task: str, score: str, cell: Cell
-) -> tuple[object, ...]:
-    """A line, in the order of _CSV_FIELDS."""
-    name = task_name(task)
-    picks = [pick for pick in system.picks if task in pick.results]
-    is_setting = system.kind == 'run' and section.model and not system.picks[0].run.system
-    return (
-        name.benchmark or section.title,
-        section.split,
-        section.data,
-        f'{system.name}, {section.model}' if is_setting else system.name,
-        system.kind,
-        name.task,
-        name.source,
-        name.target,
-        score,
-        cell.value,
-        cell.spread,
-        '' if (count := system.count([task])) == '-' else count.replace('-', ' to '),
-        len(picks) or len(system.results),
-        ' '.join(str(pick.run.seed) for pick in picks),
-        ' '.join(str(pick.step) for pick in picks),
-        ' '.join(pick.run.stage_of(pick.step) for pick in picks),
-        picks[0].run.config_hash if picks else '',
-        ' '.join(str(pick.run.workdir) for pick in picks),
-    )
