@@ -224,7 +224,8 @@ def table(
     """
     cells = [cell for row in differences.values() for cell in row]
     tested = [cell for cell in cells if isinstance(cell, Difference)]
-    reasons = [cell or _NOTHING_SHARED for cell in cells if not isinstance(cell, Difference)]
+    nothing = 'the two have fewer than two examples in common'
+    reasons = (cell or nothing for cell in cells if not isinstance(cell, Difference))
     reasons = list(dict.fromkeys(reasons))
     if not tested:
         return Table(title, missing='; '.join(reasons) or 'fewer than two systems have this score')
@@ -250,9 +251,6 @@ def table(
         *(f'-: not tested, because {reason}.' for reason in reasons),
     )
     return Table(title, tuple(columns), tuple(rows), 'difference', said)
-
-
-_NOTHING_SHARED = 'the two have fewer than two examples in common'
 
 
 def _drawn(tested: Sequence[Difference]) -> str:
