@@ -60,16 +60,12 @@ class _Texts:
 
     def values(self, score: str) -> dict[str, float] | None:
         """The score of each example, the mean over seeds; None if it is no mean of examples."""
-        of_runs = []
-        for result, rows in zip(self.results, self.rows, strict=True):
-            numbers = {key: row.scores.get(score) for key, row in rows.items()}
-            if None in numbers.values() or not numbers or score not in result.scores:
+        of_runs = [{key: row.scores.get(score) for key, row in of.items()} for of in self.rows]
+        for result, numbers in zip(self.results, of_runs, strict=True):
+            if None in numbers.values():
                 return None
             if abs(statistics.fmean(numbers.values()) - result.scores[score]) > _CLOSE:
                 return None
-            of_runs.append(numbers)
-        if not of_runs or any(numbers.keys() != of_runs[0].keys() for numbers in of_runs):
-            return None
         return {key: statistics.fmean(n[key] for n in of_runs) for key in of_runs[0]}
 
 

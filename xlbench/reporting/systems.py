@@ -303,12 +303,14 @@ def config_table(picks: Sequence[Pick]) -> Table | None:
         if not pick.run.system:
             distinct.setdefault(pick.run.config_hash, []).append(pick)
     groups = [[dataclasses.replace(p, variant='') for p in of_one] for of_one in distinct.values()]
-    leaves = [dict(config_lib.leaves(of_one[0].run.config)) for of_one in groups]
     texts = [
-        {key: value if isinstance(value, str) else json.dumps(value, default=str)
-         for key, value in of_one.items() if key.rpartition('.')[2] not in ('seed', 'workdir')}
-        for of_one in leaves
-    ]  # fmt: skip
+        {
+            key: value if isinstance(value, str) else json.dumps(value, default=str)
+            for key, value in config_lib.leaves(of_one[0].run.config)
+            if key.rpartition('.')[2] not in ('seed', 'workdir')
+        }
+        for of_one in groups
+    ]
     keys = dict.fromkeys(key for of_one in texts for key in of_one)
     keys = [key for key in keys if len({of_one.get(key) for of_one in texts}) > 1]
     if not keys:
