@@ -259,13 +259,17 @@ def _curves(
         # Those in grey first, so that they lie behind.
         for line in sorted(lines, key=lambda line: line.system.name in style.places):
             _draw_curve(axes, line, dashes[clean(line.evaluation)], style, direction(score) or 1)
-        _scale(axes, label)
+        axes.grid(axis='y', color=drawing.LINE, linewidth=0.8)
+        axes.set_axisbelow(True)
+        axes.spines[:].set_color(drawing.LINE)
+        axes.tick_params(colors=drawing.SOFT, labelcolor=drawing.BLACK, length=0)
+        # Beside long names a long label would reach beyond the plot.
+        axes.set_ylabel(textwrap.fill(label, _LONGEST), color=drawing.SOFT)
         axes.set_xlabel('step', color=drawing.SOFT)
         axes.margins(y=0.12)
         _draw_stages(axes, stages)
         _legend(canvas, shown, style)
 
-    best = ' A ring marks the best step of each line.'
     told = f' Vertical lines are where stages begin: {", ".join(stages)}.' if stages else ''
     kinds = [e for e in evaluations if e]
     several = (
@@ -273,7 +277,8 @@ def _curves(
     )
     names = ', '.join(system.name for system in shown[:_LISTED])
     names += f' and {len(shown) - _LISTED} more' if len(shown) > _LISTED else ''
-    described = f'{title} by step of {names}.{best}{told}{several}'
+    best = 'A ring marks the best step of each line.'
+    described = f'{title} by step of {names}. {best}{told}{several}'
     size = (_WIDTH, 2.4 + _legend_height(shown, style))
     return Figure(name, Table(title, notes=(described,)), size, draw)
 
@@ -328,16 +333,6 @@ def _legend_height(systems: Sequence[System], style: Style) -> float:
     """The inches that a legend needs."""
     coloured = sum(system.name in style.places for system in systems)
     return 0.1 + 0.17 * -(-(coloured + (coloured < len(systems))) // 2)
-
-
-def _scale(axes: Axes, label: str) -> None:
-    """Gives a plot quiet lines behind it, and names what goes up."""
-    axes.grid(axis='y', color=drawing.LINE, linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[:].set_color(drawing.LINE)
-    axes.tick_params(colors=drawing.SOFT, labelcolor=drawing.BLACK, length=0)
-    # Beside long names a long label would reach beyond the plot.
-    axes.set_ylabel(textwrap.fill(label, _LONGEST), color=drawing.SOFT)
 
 
 def _shortened(name: str) -> str:
