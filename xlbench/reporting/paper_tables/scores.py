@@ -6,7 +6,6 @@ is asked for. Models have their colours and hatches, or in matrices shades of on
 so that the colour-blind and readers of grey prints tell them apart.
 """
 
-import functools
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -149,14 +148,6 @@ class Bars(NamedTuple):
     labels: Mapping[str, str] = {}
 
 
-class Matrix(NamedTuple):
-    """A panel of a cell for each pair of languages; rows are sources."""
-
-    title: str
-    languages: Sequence[str]
-    cells: Sequence[Sequence[Cell]]
-
-
 def settings(board: Board, paper_table: PaperTable) -> Figure:
     """Bars of each model in four settings, a panel a task: figure 3 of arXiv:2108.07140."""
     score, scenarios = board.main_score(), paper_table.values('scenario')
@@ -189,7 +180,7 @@ def matrices(board: Board, paper_table: PaperTable) -> Figure:
         tasks = (board.benchmark.task_name(task, source, target),)
         return read((scenario, model), tasks, score, decimals)
 
-    panels, rows = [], []
+    panels, rows = {}, []
     for task in board.benchmark.tasks:
         of_task = {
             model: [
@@ -204,13 +195,28 @@ def matrices(board: Board, paper_table: PaperTable) -> Figure:
         for place, whose in enumerate(('', ' (paper)')):
             made = {model: both[place] for model, both in of_task.items() if model in shown}
             if not all(cell.is_missing for cells in made.values() for row in cells for cell in row):
-                for model, cells in made.items():
-                    panels.append(Matrix(f'{task.upper()} {model}{whose}', languages, cells))
+                panels |= {f'{task.upper()} {model}{whose}': of for model, of in made.items()}
     said = [f'{score}. A row is the source language, a column the target.']
     table = board.table(paper_table, [Column('into', to) for to in languages], rows, said)
     across, side = max(1, len(shown)), 0.5 * len(languages) + 0.55
     size = side * across + 1.0, (side + 0.25) * -(-len(panels) // across)
-    paint = functools.partial(_draw_matrices, panels, across, score)
+
+    def paint(figure: 'Canvas') -> None:
+        from xlbench.reporting import drawing
+
+        numbers = [[_numbers(row) for row in cells] for cells in panels.values()]
+        known = [x for table in numbers for row in table for x in row if not math.isnan(x)]
+        limits = (min(known), max(known)) if known else (0.0, 1.0)  # One scale of shades for all.
+        axes = drawing.panels(figure, len(panels), across)
+        for (title, cells), table, one in zip(panels.items(), numbers, axes, strict=True):
+            texts = [list(map(str, row)) for row in cells]
+            image = drawing.heat_map(one, table, texts, languages, languages, limits)
+            one.set_aspect('equal')
+            one.set_title(title, fontsize='medium')
+        figure.supxlabel('target language', fontsize='medium')
+        figure.supylabel('source language', fontsize='medium')
+        figure.colorbar(image, ax=axes, label=score, shrink=0.6, aspect=30)
+
     return Figure(paper_table.name.replace(' ', ''), table, size, paint)
 
 
@@ -361,21 +367,3 @@ def _draw_panel(axes: 'Axes', panel: Bars, series: Sequence[str]) -> None:
     axes.grid(axis='y', alpha=0.3)
     axes.set_axisbelow(True)
     axes.margins(y=0.1)  # Room for marks above the bars.
-
-
-def _draw_matrices(panels: Sequence[Matrix], across: int, score: str, figure: 'Canvas') -> None:
-    """Draws a row of matrices for each task; all have one scale of shades."""
-    from xlbench.reporting import drawing
-
-    numbers = [[_numbers(row) for row in panel.cells] for panel in panels]
-    known = [x for table in numbers for row in table for x in row if not math.isnan(x)]
-    limits = (min(known), max(known)) if known else (0.0, 1.0)
-    axes = drawing.panels(figure, len(panels), across)
-    for panel, table, one in zip(panels, numbers, axes, strict=True):
-        texts = [list(map(str, row)) for row in panel.cells]
-        image = drawing.heat_map(one, table, texts, panel.languages, panel.languages, limits)
-        one.set_aspect('equal')
-        one.set_title(panel.title, fontsize='medium')
-    figure.supxlabel('target language', fontsize='medium')
-    figure.supylabel('source language', fontsize='medium')
-    figure.colorbar(image, ax=axes, label=score, shrink=0.6, aspect=30)
