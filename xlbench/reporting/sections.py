@@ -306,10 +306,8 @@ def ends_at_100(score: str) -> bool:
 
 
 def direction(score: str) -> int:
-    """1 where a higher score is better, -1 where a lower one is, 0 for a user's own."""
-    if _LOWER.fullmatch(score):
-        return -1
-    return int(any(kind.fullmatch(score) for kind in (_HIGHER, _UNBOUNDED)))
+    """-1 where a lower score is better, else 1; of a user's own nobody knows."""
+    return -1 if _LOWER.fullmatch(score) else 1
 
 
 def cells(
@@ -326,8 +324,9 @@ def cells(
         for place, (system, cell) in enumerate(zip(systems, made, strict=True))
         if system.kind != 'paper' and cell.value is not None
     }
-    sign, counts = direction(score), {systems[place].count(tasks) for place in values}
-    if not sign or len(values) < 2 or len(counts) > 1:
+    is_known = any(kind.fullmatch(score) for kind in (_HIGHER, _UNBOUNDED, _LOWER))
+    counts = {systems[place].count(tasks) for place in values}
+    if not is_known or len(values) < 2 or len(counts) > 1:
         return made
-    top = max(values.values(), key=lambda value: sign * value)
+    top = max(values.values(), key=lambda value: direction(score) * value)
     return [cell._replace(best=values.get(place) == top) for place, cell in enumerate(made)]

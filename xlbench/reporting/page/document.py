@@ -186,7 +186,7 @@ def reference(table: Table, score: str) -> str:
     """
     for kind in ('paper', 'baseline'):
         known = [
-            (row.cells[-1].value * (direction(score) or 1), row.name)
+            (row.cells[-1].value * direction(score), row.name)
             for row in table.rows
             if row.kind == kind and row.cells[-1].value is not None
         ]
@@ -232,7 +232,7 @@ def _answer(section: Section, style: Style) -> dict[str, Json] | None:
             and (kind == 'paper' or s.count(tasks) == best.count(tasks))
         ]  # fmt: skip
         if known:
-            top = max(known, key=lambda system: (sign or 1) * cells[system.name].value)
+            top = max(known, key=lambda system: sign * cells[system.name].value)
             difference = f'{value - cells[top.name].value:+.{decimals}f}'
             others.append((label, top.name, str(cells[top.name]), difference))
     where = _where(style, [s for s in style.ranked if not cells[s.name].is_missing])

@@ -59,7 +59,7 @@ def of_section(section: Section) -> Style:
     """Ranks the runs of a section by its main score, and gives the best ones colours."""
     runs, column = section.runs, None
     if section.scores and section.columns:
-        column, sign = _shared(section, runs), direction(section.scores[0]) or 1
+        column, sign = _shared(section, runs), direction(section.scores[0])
 
         def rank(system: System) -> tuple[bool, int, str, float]:
             # Scores of other numbers of examples do not compare: the most examples come first.
@@ -111,7 +111,7 @@ def maps(section: Section, style: Style, prefix: str) -> list[Figure]:
     if not (section.scores and section.benchmark):
         return []
     score = section.scores[0]
-    sign = direction(score) or 1
+    sign = direction(score)
     # Tasks of the benchmark, in the order of the section's columns.
     every = [task_name(column.tasks[0]) for column in section.columns if len(column.tasks) == 1]
     made: list[_Map] = []
@@ -151,7 +151,7 @@ def _is_square(cells: Mapping[tuple[str, str], float]) -> bool:
 
 def _map(name: str, one: _Map, score: str, decimals: int, limits: tuple[float, float]) -> Figure:
     size = (max(_WIDTH, 0.8 + 0.5 * len(one.targets)), 0.8 + 0.34 * len(one.sources))
-    sign = direction(score) or 1
+    sign = direction(score)
 
     def draw(canvas: Canvas) -> None:
         axes = canvas.subplots()
@@ -258,7 +258,7 @@ def _curves(
         axes = canvas.subplots()
         # Those in grey first, so that they lie behind.
         for line in sorted(lines, key=lambda line: line.system.name in style.places):
-            _draw_curve(axes, line, dashes[clean(line.evaluation)], style, direction(score) or 1)
+            _draw_curve(axes, line, dashes[clean(line.evaluation)], style, direction(score))
         axes.grid(axis='y', color=drawing.LINE, linewidth=0.8)
         axes.set_axisbelow(True)
         axes.spines[:].set_color(drawing.LINE)
