@@ -118,6 +118,32 @@ def retriever_run(replies_root, tmp_path_factory) -> pathlib.Path:
     return workdir
 
 
+@pytest.fixture(scope='module')
+def browser():
+    """A real Chromium; where there is none, a test of it is skipped."""
+    import chromium
+
+    with chromium.launched() as opened:
+        yield opened
+
+
+@pytest.fixture
+def open_page(browser):
+    """A function that opens a file as a new user; no page may say anything in the console."""
+    import chromium
+
+    said, contexts = [], []
+
+    def open_(path: pathlib.Path, viewport: dict[str, int], **settings):
+        contexts.append(browser.new_context(viewport=viewport, **settings))
+        return chromium.open_file(contexts[-1], path, said)
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert not said
+
+
 @pytest.fixture(scope='session')
 def dev_data() -> pathlib.Path:
     """The folder of real development data that XLBENCH_DEV_DATA names."""

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 
-import chromium
 import pages
 import pytest
 
@@ -36,20 +35,18 @@ def site(tmp_path_factory):
 
 
 @pytest.mark.parametrize('width', [390, 1280])
-def test_no_page_is_wider_than_the_screen(site, width):
-    with chromium.launched() as browser:
-        page = browser.new_page(viewport={'width': width, 'height': 844})
-        for path in sorted(site.rglob('*.html')):
-            page.goto(path.as_uri())
-            wide = page.evaluate('document.documentElement.scrollWidth')
-            assert wide <= width, (path.relative_to(site), wide)
-            assert page.evaluate(OVERFLOWING) == [], path.relative_to(site)
+def test_no_page_is_wider_than_the_screen(site, browser, width):
+    page = browser.new_page(viewport={'width': width, 'height': 844})
+    for path in sorted(site.rglob('*.html')):
+        page.goto(path.as_uri())
+        wide = page.evaluate('document.documentElement.scrollWidth')
+        assert wide <= width, (path.relative_to(site), wide)
+        assert page.evaluate(OVERFLOWING) == [], path.relative_to(site)
 
 
-def test_the_first_page_has_a_command_its_table_and_a_picture(site):
-    with chromium.launched() as browser:
-        page = browser.new_page()
-        page.goto((site / 'index.html').as_uri())
-        assert 'xlbench.train --config=' in page.inner_text('.highlight-sh')
-        assert 'best_constant' in page.inner_text('.bd-article table')
-        assert page.evaluate("document.querySelector('.bd-article img').naturalWidth") > 100
+def test_the_first_page_has_a_command_its_table_and_a_picture(site, browser):
+    page = browser.new_page()
+    page.goto((site / 'index.html').as_uri())
+    assert 'xlbench.train --config=' in page.inner_text('.highlight-sh')
+    assert 'best_constant' in page.inner_text('.bd-article table')
+    assert page.evaluate("document.querySelector('.bd-article img').naturalWidth") > 100

@@ -77,28 +77,21 @@ def _make(args: argparse.Namespace) -> int:
 
 def _score(args: argparse.Namespace) -> int:
     from xlbench.judgement import answers, scores, studies
+    from xlbench.reporting import documents
 
     study = studies.read(args.key)
     judged = answers.read(args.answers, study)
     tables = scores.tables(study, judged)
     print('\n\n'.join(map(render.screen, tables)))
     if args.output:
-        output = pathlib.Path(args.output)
-        if output.exists() and not output.is_dir():
-            raise UserError(f'--output={output} is a file; give a folder')
         texts = {
             'judgement.md': '\n\n'.join([f'<!-- {_MARK} -->', *map(render.markdown, tables)]),
             'judgement.tex': render.latex_document(list(map(render.latex, tables)), _MARK),
             'ratings.jsonl': scores.rated_texts(study, judged),
         }
-        with locks.folder(output, owned=False):
-            for name in texts:
-                heads = ['{"study": '] if name == 'ratings.jsonl' else []
-                files.check_own(output / name, 'of xlbench.annotate', [_MARK], heads)
-            for name, text in texts.items():
-                files.remove_leftovers_of(output / name)
-                files.write(output / name, text)
-                print(f'wrote {output / name}')
+        what, heads = 'of xlbench.annotate', ['{"study": ']
+        for path in documents.write_texts(texts, args.output, what, [_MARK], heads):
+            print(f'wrote {path}')
     return 0
 
 

@@ -71,7 +71,8 @@ def main(argv: Sequence[str]) -> int:
         if not args.output:
             raise errors.UserError('--format=mtg needs --output=FOLDER')
         contents = leaderboard.submissions(runs, args.step, args.split)
-        for path in documents.write_submissions(contents, args.output):
+        what, heads = 'a file for the leaderboard', [leaderboard.HEAD]
+        for path in documents.write_texts(contents, args.output, what, heads=heads):
             print(f'wrote {path}')
         if not formats:
             return 0
@@ -87,10 +88,11 @@ def main(argv: Sequence[str]) -> int:
 def _usual(args: argparse.Namespace, runs: Sequence[Run]) -> list[Section]:
     """All tables of the scores of runs."""
     sections = sections_lib.sections(runs, args.step, args.split, args.variants)
-    if args.against and not args.significance:
-        raise errors.UserError('--against needs --significance: t-test, bootstrap or randomization')
-    if args.scores and not args.significance:
-        raise errors.UserError('--scores needs --significance: t-test, bootstrap or randomization')
+    for name in ('against', 'scores'):
+        if getattr(args, name) and not args.significance:
+            raise errors.UserError(
+                f'--{name} needs --significance: t-test, bootstrap or randomization'
+            )
     if args.intervals:
         sections = [section.with_intervals() for section in sections]
     if args.significance:

@@ -3,37 +3,13 @@
 import json
 import pathlib
 
-import chromium
 import judging
-import pytest
 from chromium import fits
 
 from xlbench import annotate
 from xlbench.judgement import answers, corrections, studies
 
 PHONE, DESK = {'width': 390, 'height': 844}, {'width': 1280, 'height': 900}
-
-
-@pytest.fixture(scope='module')
-def browser():
-    with chromium.launched() as opened:
-        yield opened
-
-
-@pytest.fixture
-def open_page(browser):
-    """A function that opens a page as a new judge; no page may say anything in the console."""
-    said, contexts = [], []
-
-    def open_(path: pathlib.Path, viewport=DESK, context=None):
-        context = context or browser.new_context(viewport=viewport, accept_downloads=True)
-        contexts.append(context)
-        return chromium.open_file(context, path, said)
-
-    yield open_
-    for context in contexts:
-        context.close()
-    assert not said
 
 
 def write(folder: pathlib.Path, study: studies.Study) -> None:
@@ -71,7 +47,7 @@ def test_two_judges_rate_a_study(open_page, tmp_path, capsys):
     def good(text: str) -> bool:
         return text.endswith('?') and '<b>' not in text
 
-    anna = open_page(tmp_path / 'anna.html')
+    anna = open_page(tmp_path / 'anna.html', DESK)
     assert anna.locator('#guidelines').get_attribute('open') is not None
     anna.screenshot(path=tmp_path / 'desk_guidelines.png')
     anna.click('#start')
@@ -144,7 +120,7 @@ def test_a_judge_stops_and_goes_on(open_page, tmp_path):
     assert 'Item 1 of 12, 1 answered' in page.inner_text('#count')
     assert page.locator('#guidelines').get_attribute('open') is None
 
-    other = open_page(tmp_path / 'anna.html')  # Another browser.
+    other = open_page(tmp_path / 'anna.html', DESK)  # Another browser.
     other.click('#overview')
     assert '0 of 12 items' in other.inner_text('#item')
     for text, result in (

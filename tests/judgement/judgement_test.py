@@ -8,7 +8,7 @@ import time
 import judging
 import msgspec
 import pytest
-from workdir_files import write_result, write_workdir
+from workdir_files import write_predictions, write_result, write_workdir
 
 from xlbench import annotate, report
 from xlbench.judgement import answers, scores, sources, studies
@@ -274,8 +274,7 @@ def test_systems_from_files_and_runs(tmp_path, capsys):
             {'id': j, 'input': f'{i} {j}', 'target': 'x', 'prediction': 'y', 'scores': {'loss': 1}}
             for j in range(3)
         ]
-        text = ''.join(json.dumps(line) + '\n' for line in lines)
-        (folder / 'predictions.jsonl').write_text(text)
+        write_predictions(run, folder.name, lines)
     places = [f'a={run}', f'b={run}', f'--output={output}', '--items=2']
     assert annotate.main(['annotate', 'make', *places, '--judges=anna, ben']) == 0
     assert '8 items of 4 tasks, 2 systems' in capsys.readouterr().out
@@ -355,8 +354,7 @@ def replies_run(folder, task: str, rouge: float, **texts):
         {'id': i, 'input': f'{mark}message {i}', 'target': 'x', 'prediction': f'{task} 0', **texts}
         for i in range(4)
     ]
-    text = ''.join(json.dumps(line) + '\n' for line in lines)
-    (folder / 'eval' / '10' / 'test' / name / 'predictions.jsonl').write_text(text)
+    write_predictions(folder, name, lines)
     return str(folder)
 
 

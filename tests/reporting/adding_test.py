@@ -11,7 +11,7 @@ import encoder_folders
 import pytest
 
 from xlbench import score
-from xlbench.reporting import adding, results
+from xlbench.reporting import adding, results, scored
 from xlbench.system.errors import UserError
 
 NAMES = ['meteor_exact_stem', 'chrf++', 'bertscore=ENCODER@1']
@@ -130,13 +130,13 @@ def test_an_evaluation_that_is_repeated_keeps_added_scores(run, added):
         lines = [json.loads(line) for line in before[predictions].splitlines()]
         step = str(folder.parents[1].relative_to(run / 'eval'))
         task, split = facts.pop('task'), facts.pop('split')
-        results.write_result(run, step, task, split, facts, lines)
+        scored.write_result(run, step, task, split, facts, lines)
         after = content(run)
         assert json.loads(after[metrics]) == json.loads(expected[metrics])
         assert after[predictions] == expected[predictions]
         lines[0]['prediction'] += ' else'
         with pytest.warns(UserWarning, match='BertScore, ChrFPlusPlus, Meteor are gone; add them'):
-            results.write_result(run, step, task, split, facts, lines)
+            scored.write_result(run, step, task, split, facts, lines)
         assert json.loads((folder / 'metrics.json').read_bytes()) == json.loads(before[metrics])
 
 

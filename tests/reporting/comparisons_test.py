@@ -134,10 +134,7 @@ def test_corpus_scores_are_resampled(tmp_path):
     assert '5 of 5 differences' in said and '10,000 resamples each; 5 p-values beyond them' in said
     seeds = [write(tmp_path / f's{i}', 0.8, seed=i, score='bleu', name='s') for i in range(2)]
     of_seeds = table(*seeds, good, test='bootstrap').rows[0].cells[0]
-    (best, *others) = (
-        results.read_run(path).at(10, 'test')['mtg_qg_en_en'].scores['bleu']
-        for path in (good, *seeds)
-    )
+    best, *others = (scores_of(path)['bleu'] for path in (good, *seeds))
     assert of_seeds.value == pytest.approx(best - np.mean(others))
     assert 'between equally many seeds' in table(*seeds, good, test='randomization').missing
     assert table(poor, good).missing == (

@@ -1,7 +1,7 @@
 """A benchmark that is only declared has its report: the paper's rows, notes, several systems."""
 
 import pytest
-from report_sections import cells_of, documents_of, section_of
+from report_sections import cells_of, documents_of, section_of, texts_of
 from workdir_files import write_workdir
 
 from xlbench import benchmarks
@@ -112,7 +112,7 @@ def test_a_declared_benchmark_needs_no_line_of_reporting(toy, tmp_path):
     section = section_of(run, scored)
     assert (section.title, section.data) == ('toy, Toys (arXiv:0000.00000)', 'official')
     table, *others = layout.tables(section)
-    rows = {row.name: [*map(str, row.cells)] for row in table.rows}
+    rows = texts_of(table)
     assert rows['run'] == ['35.0', '35.0', '35.0']
     assert rows['their model'] == ['45.0', '45.0', '45.0']
     assert rows['big (paper, multi)'] == ['40.5', '30.5', '35.5']
@@ -145,5 +145,4 @@ def test_a_declared_table_is_printed_reported_and_reproduced(toy, tmp_path):
     assert cells_of(ours) == [['35.0', '-'], ['35.0', '-'], ['-', '-'], ['-', '-']]
     assert 'No run fills the rows small.' in ours.notes and cells_of(theirs) == numbers
     (made,) = making.make(making.Material(toy, [results.read_run(run)]), table)
-    rows = {row.name: [*map(str, row.cells)] for row in made.rows}
-    assert rows['sum big de-de (paper)'] == ['30.50', '62.00']
+    assert texts_of(made)['sum big de-de (paper)'] == ['30.50', '62.00']

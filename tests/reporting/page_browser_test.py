@@ -64,25 +64,10 @@ def report(tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope='module')
-def browser():
-    with chromium.launched() as opened:
-        yield opened
-
-
 @pytest.fixture
-def open_report(browser, report):
-    """A function that opens the report in a window; the page may say nothing in the console."""
-    said, contexts = [], []
-
-    def open_(viewport=DESK, scheme='light'):
-        contexts.append(browser.new_context(viewport=viewport, color_scheme=scheme))
-        return chromium.open_file(contexts[-1], report, said)
-
-    yield open_
-    for context in contexts:
-        context.close()
-    assert not said
+def open_report(open_page, report):
+    """A function that opens the report in a window."""
+    return lambda viewport=DESK, scheme='light': open_page(report, viewport, color_scheme=scheme)
 
 
 def spilling(page) -> list[str]:
@@ -266,10 +251,8 @@ def every_table(tmp_path_factory):
 
 
 @pytest.mark.parametrize('width', [1280, 390])
-def test_every_cell_lies_under_its_head(browser, every_table, width, tmp_path):
-    said = []
-    context = browser.new_context(viewport={'width': width, 'height': 900})
-    page = chromium.open_file(context, every_table, said)
+def test_every_cell_lies_under_its_head(open_page, every_table, width, tmp_path):
+    page = open_page(every_table, {'width': width, 'height': 900})
     for folded in page.locator('summary').all():
         if folded.is_visible():
             folded.click()
@@ -299,5 +282,4 @@ def test_every_cell_lies_under_its_head(browser, every_table, width, tmp_path):
         assert kind in titles
     assert page.locator('table.overall').count() and page.locator('tr.p').count()
     assert [t for t in tables if t['odd'] or t['isUnsaid'] or t['isOverallHidden']] == []
-    assert chromium.fits(page) and spilling(page) == [] and not said
-    context.close()
+    assert chromium.fits(page) and spilling(page) == []

@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ElementTree
 import mtg_runs
 import pytest
 import scipy.stats
+from report_sections import texts_of
 
 from xlbench import benchmarks, report
 from xlbench.benchmarks import MTG, SCENARIO_TITLES
@@ -39,10 +40,6 @@ def made(name, paths, **more):
     return numbers
 
 
-def rows(table):
-    return {row.name: [*map(str, row.cells)] for row in table.rows}
-
-
 def test_table_4_averages_over_targets(runs):
     table = made('Table 4', runs)
     assert [c.label for c in table.columns] == [
@@ -51,24 +48,23 @@ def test_table_4_averages_over_targets(runs):
     ]  # fmt: skip
     (run,) = (results.read_run(p) for p in runs if p.name == 'zero_shot-qg-en-mT5')
     scores = [r.scores['rouge_l'] for r in run.at(20, 'test').values()]
-    ours = rows(table)['qg mT5']
-    assert len(scores) == 3 and ours[3] == f'{sum(scores) / 3:.2f}'
-    assert ours[4] == '-'
+    texts = texts_of(table)
+    assert len(scores) == 3 and texts['qg mT5'][3:5] == [f'{sum(scores) / 3:.2f}', '-']
     # What no run fills is a gap in the paper's layout, and named.
-    assert list(rows(table)) == [f'{t} {m}' for t in MTG.tasks for m in MTG.paper_models]
-    assert set(rows(table)['qg XLM']) == {'-'}
+    assert list(texts) == [f'{t} {m}' for t in MTG.tasks for m in MTG.paper_models]
+    assert set(texts['qg XLM']) == {'-'}
     gaps = [note for note in table.notes if note.startswith('No run')]
     assert gaps == [
         'No run fills the rows sg, tg, M-BERT, XLM.',
         'No run fills the columns meteor, bertscore, fitted_rating.',
     ]
-    assert table.notes[0].startswith('SAMPLE DATA') and not any('paper' in r for r in rows(table))
+    assert table.notes[0].startswith('SAMPLE DATA') and not any('paper' in r for r in texts)
 
 
 def test_table_7_tests_the_stages(runs):
     table = made('Table 7', runs)
     assert [c.label for c in table.columns] == [*SCENARIO_TITLES.values()]
-    mine = [name for name in rows(table) if name.startswith('qg mT5')]
+    mine = [name for name in texts_of(table) if name.startswith('qg mT5')]
     assert mine == ['qg mT5 stage1', 'qg mT5 stage2', 'qg mT5 p-value']
     # The multilingual run by hand: a t-test over the examples of all its languages.
     (run,) = (results.read_run(p) for p in runs if p.name == 'multi-qg-all-mT5')
@@ -80,9 +76,9 @@ def test_table_7_tests_the_stages(runs):
         ]
         for step in (10, 20)
     ]
-    assert rows(table)['qg mT5 stage2'][1] == f'{sum(sides[1]) / len(sides[1]):.2f}'
+    assert texts_of(table)['qg mT5 stage2'][1] == f'{sum(sides[1]) / len(sides[1]):.2f}'
     p = scipy.stats.ttest_rel(*sides).pvalue
-    shown = rows(table)['qg mT5 p-value'][1].rstrip('*')
+    shown = texts_of(table)['qg mT5 p-value'][1].rstrip('*')
     assert float(shown.replace('<', '')) >= round(p, 3)  # The correction makes none smaller.
 
 
@@ -92,16 +88,16 @@ def test_the_papers_numbers_stand_beside_official_data_alone(tmp_path):
             path = tmp_path / scenario.name
             mtg_runs.write_run(path, 'mBART', scenario, **OFFICIAL)
     paths = sorted(tmp_path.iterdir())
-    stages = rows(made('Table 7', paths))
+    stages = texts_of(made('Table 7', paths))
     printed = stages['qg mBART stage1 (paper)']
     assert printed == ['3.375', '3.375', '3.392', '3.784', '3.352', '2.397']
     assert stages['qg mBART p-value (paper)'][3] == '0.234'
     assert stages['qg mBART stage2'][1] != '-' and stages['qg mBART stage2'][0] == '-'
-    zero_shot = rows(made('Table 4', paths))
+    zero_shot = texts_of(made('Table 4', paths))
     assert zero_shot['qg mBART (paper)'] == [
         '1.00', '5.50', '1.00', '5.30', '7.10', '74.50', '98.00', '100.00', '2.82',
     ]  # fmt: skip
-    full = rows(made('Table 12', paths))
+    full = texts_of(made('Table 12', paths))
     assert full['qg mBART de-de (paper)'][:2] == ['11.92', '29.00']
     assert full['sg mT5 en-en'] == ['-'] * 7
 
@@ -133,7 +129,7 @@ def test_bars_are_drawn(runs, name, text):
 
 
 def test_figure_6_has_chains_under_their_models(runs):
-    numbers = rows(made('Figure 6', runs))
+    numbers = texts_of(made('Figure 6', runs))
     assert [*numbers] == [
         f'qg {model} {way}'
         for model in ('mBART', 'mT5')
@@ -160,13 +156,13 @@ def test_a_fitted_rating_stands_for_texts(runs, tmp_path):
     paths = [path for path in runs if path.name in ('multi-qg-all-mT5', 'zero_shot-qg-en-mT5')]
     rating = linear_rating(tmp_path / 'rating.json', [0.03, 0.0])
     table = made('Table 4', paths, rating=rating)
-    ours = dict(zip((c.label for c in table.columns), rows(table)['qg mT5'], strict=True))
+    ours = dict(zip((c.label for c in table.columns), texts_of(table)['qg mT5'], strict=True))
     distinct = float(ours['distinct_1'])
     assert float(ours['fitted_rating']) == pytest.approx(1 + 0.03 * distinct, abs=0.01)
     assert any(note.startswith('FittedRating: fitted_rating|target:mean') for note in table.notes)
     stages = made('Table 7', paths, rating=rating)
     assert any(note.startswith('fitted_rating, averaged') for note in stages.notes)
-    assert rows(stages)['qg mT5 p-value'][1] != '-'
+    assert texts_of(stages)['qg mT5 p-value'][1] != '-'
 
 
 @pytest.fixture(scope='module')
@@ -182,13 +178,13 @@ def test_table_8_has_the_ratings_of_judges(runs, rated):
     by_lang = [[t.ratings['Fluency'] for t in mine if t.lang == lang] for lang in MTG.languages]
     mean = sum(sum(numbers) / len(numbers) for numbers in by_lang) / 4
     table = made('Table 8', runs, rated=texts)
-    assert rows(table)['Mono mT5'][1] == f'{mean:.2f}'
-    assert set(rows(table)['Multi mT5']) == {'-'} and table.notes[0].startswith('SAMPLE DATA')
+    assert texts_of(table)['Mono mT5'][1] == f'{mean:.2f}'
+    assert set(texts_of(table)['Multi mT5']) == {'-'} and table.notes[0].startswith('SAMPLE DATA')
     assert any('Nothing was rated of Mono M-BERT' in note for note in table.notes)
     # A system may be called after its setting and model, without a run.
     for text in texts:
         text.system, text.data = 'cross my model', 'files'
-    named = rows(made('Table 8', runs, rated=texts))
+    named = texts_of(made('Table 8', runs, rated=texts))
     assert '-' not in named['Cross my model'] and set(named['Mono mT5']) == {'-'}
     assert made('Table 10', runs, rated=texts).missing == 'no text of sg was rated by --ratings'
 
@@ -214,8 +210,8 @@ def test_table_6_counts_what_was_built(runs, tmp_path):
     about = {'kept': {'0': 90, '0.3': 80, '0.4': 70, '0.45': 60, '0.5': 50, '0.6': 4}, 'counts': {}}
     (folder / 'rough_train.about.json').write_text(json.dumps(about))
     table = made('Table 6', runs[:1], rough=str(tmp_path))
-    assert rows(table)['0.5'] == ['50', '-', '-']
-    assert [*rows(table)] == ['0', '0.3', '0.4', '0.5', '0.6']
+    assert texts_of(table)['0.5'] == ['50', '-', '-']
+    assert [*texts_of(table)] == ['0', '0.3', '0.4', '0.5', '0.6']
 
 
 def test_numbers_of_tables_are_known(runs, capsys):

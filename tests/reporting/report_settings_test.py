@@ -3,7 +3,7 @@
 import json
 import shutil
 
-from report_sections import lines_of, section_of, sections_of
+from report_sections import lines_of, named_cells, section_of, sections_of
 from workdir_files import change, write_result
 
 from xlbench.benchmarks import MRS
@@ -49,10 +49,7 @@ def _replies(
 def _by_language(*paths):
     """{language: {'Monolingual mrs_rouge': '2.00', ...}} of the first table, and the section."""
     section = section_of(*paths)
-    table = layout.tables(section)[0]
-    labels = [f'{column.group} {column.label}' for column in table.columns]
-    rows = {row.name: dict(zip(labels, map(str, row.cells), strict=True)) for row in table.rows}
-    return rows, section
+    return named_cells(layout.tables(section)[0]), section
 
 
 def test_adapters_and_other_decoding_stand_beside_their_run(tmp_path):

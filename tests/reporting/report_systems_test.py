@@ -1,7 +1,7 @@
 """Which rows a report has: seeds together, systems without runs, the step that is chosen."""
 
 import pytest
-from report_sections import rows_of, section_of
+from report_sections import rows_of, section_of, texts_of
 from workdir_files import QG, change, write_result, write_workdir
 
 from xlbench.benchmarks import MTG
@@ -50,7 +50,7 @@ def test_config_keys_that_differ_are_a_table(tmp_path):
     paths = [run('one', rate=0.1), run('two', rate=0.2, model={'size': '<b>'}, pack=True)]
     made = systems.config_table(section_of(*paths).picks)
     assert [column.label for column in made.columns] == ['one', 'two']
-    assert {row.name: [str(cell) for cell in row.cells] for row in made.rows} == {
+    assert texts_of(made) == {
         'model.size': ['small', '<b>'], 'rate': ['0.1', '0.2'], 'pack': ['-', 'true'],
     }  # fmt: skip
     assert '| rate | 0.1 | 0.2 |' in documents.markdown([section_of(*paths)])
@@ -102,13 +102,18 @@ def test_steps(tmp_path):
             section_of(path, step=wrong)
 
 
+def validate(path, by_step, score='rouge_l', tasks=QG.evaluate):
+    """Adds validation scores of a run."""
+    for step, value in by_step.items():
+        folder = path / 'eval' / str(step) / 'validation'
+        for task in tasks:
+            write_result(folder, task, {score: value}, split='validation', signatures={})
+
+
 def test_the_best_step_is_chosen_on_validation(tmp_path):
     """Step 5 has the better validation scores, step 10 the better test scores."""
     path = write_workdir(tmp_path / 'run', lambda step, task: float(step), steps=(5, 10))
-    for step, score in ((5, 30.0), (10, 20.0)):
-        for task in QG.evaluate:
-            folder = path / 'eval' / str(step) / 'validation'
-            write_result(folder, task, {'rouge_l': score}, split='validation')
+    validate(path, {5: 30.0, 10: 20.0})
     section = section_of(path, step='best')
     assert section.split == 'test'
     assert section.picks[0].step == 5
@@ -125,21 +130,14 @@ def test_the_best_step_of_zero_shot_is_not_chosen_by_its_targets(tmp_path):
     path = write_workdir(
         tmp_path / 'run', lambda step, task: float(step), steps=(5, 10, 15), scenario=zero
     )
-    for step, english, others in ((5, 30.0, 1.0), (10, 20.0, 90.0), (15, None, 95.0)):
-        folder = path / 'eval' / str(step) / 'validation'
-        for task in zero.evaluate:
-            write_result(folder, task, {'rouge_l': others}, split='validation')
-        if english:
-            write_result(folder, 'mtg_qg_en_en', {'rouge_l': english}, split='validation')
+    validate(path, {5: 1.0, 10: 90.0, 15: 95.0}, tasks=zero.evaluate)
+    validate(path, {5: 30.0, 10: 20.0}, tasks=['mtg_qg_en_en'])
     assert section_of(path, step='best').picks[0].step == 5
 
 
 def test_the_best_step_without_decoding_has_the_lowest_loss(tmp_path):
     path = write_workdir(tmp_path / 'run', lambda step, task: float(step), steps=(5, 10))
-    for step, loss in ((5, 1.0), (10, 2.0)):
-        for task in QG.evaluate:
-            folder = path / 'eval' / str(step) / 'validation'
-            write_result(folder, task, {'loss': loss}, split='validation', signatures={})
+    validate(path, {5: 1.0, 10: 2.0}, 'loss')
     assert section_of(path, step='best').picks[0].step == 5
     validation = section_of(path, step='best', split='validation')
     # No baseline, and no error to remove.

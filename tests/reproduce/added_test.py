@@ -10,7 +10,7 @@ import pytest
 
 from xlbench import config as config_lib, metrics
 from xlbench.benchmarks import MTG, RECIPES
-from xlbench.reporting import results, scored
+from xlbench.reporting import scored
 from xlbench.reproduce import __main__ as reproduce, added, bundles, checking, outcome, running
 from xlbench.reproduce.steps import Settings, config_of, steps
 from xlbench.system.errors import UserError
@@ -123,7 +123,7 @@ def write_results(folder, about, tasks, changed):
             'num_examples': len(texts), 'data': 'sample', 'manifest': 'ab' * 32,
             'headline': 'rouge_l',
         }  # fmt: skip
-        results.write_result(folder, '5', task, 'test', facts, lines)
+        scored.write_result(folder, '5', task, 'test', facts, lines)
 
 
 def pretended(step, log):

@@ -4,6 +4,8 @@ import json
 import random
 import statistics
 
+import workdir_files
+
 from xlbench.benchmarks import MTG
 
 MODELS = {
@@ -59,8 +61,6 @@ def write_run(
 
 def write_result(path, step, task, quality, *, data='sample', examples=8, **facts):
     """Scores around `quality`, and a prediction with its scores for each example."""
-    folder = path / 'eval' / str(step) / 'test' / task
-    folder.mkdir(parents=True)
     rng = random.Random(f'{path.name} {step} {task}')
     rows = []
     for i in range(examples):
@@ -77,14 +77,10 @@ def write_result(path, step, task, quality, *, data='sample', examples=8, **fact
     means = {name: statistics.fmean(row['scores'][name] for row in rows) for name in scores}
     means |= {'rouge_1': means['rouge_l'] + 1, 'rouge_2': means['rouge_l'] / 2}
     means |= {'bleu': means['rouge_l'] / 3, 'distinct_2': 99.0}
-    record = {
-        'task': task, 'split': 'test', 'num_examples': examples, 'scores': means, 'data': data,
-        'signatures': {'SacreBleu': 'nrefs:1'}, 'manifest': 'a' * 64,
-        'decoding': {'method': 'beam'}, 'step': step,
-    }  # fmt: skip
-    (folder / 'metrics.json').write_text(json.dumps(record | facts))
-    lines = (json.dumps(row) for row in rows)
-    (folder / 'predictions.jsonl').write_text('\n'.join(lines) + '\n')
+    facts = {'signatures': {'SacreBleu': 'nrefs:1'}, 'decoding': {'method': 'beam'}} | facts
+    facts |= {'num_examples': examples, 'data': data, 'step': step}
+    workdir_files.write_result(path / 'eval' / str(step) / 'test', task, means, **facts)
+    workdir_files.write_predictions(path, task, rows, step)
 
 
 def write_chain(path, first, task='qg', quality=30.0, **facts):

@@ -27,8 +27,12 @@ def documents_of(section: Section) -> tuple[str, str, str]:
 
 
 def rows_of(section: Section, score: str = 'rouge_l') -> dict[str, dict[str, str]]:
-    """Gives the cells of a section's table: {'run': {'qg de': '40.0', ...}, ...}."""
-    table = layout.by_system(section, score)
+    """Gives the cells of a section's table by system."""
+    return named_cells(layout.by_system(section, score))
+
+
+def named_cells(table: Table) -> dict[str, dict[str, str]]:
+    """Gives the cells of a table by row and column: {'run': {'qg de': '40.0', ...}, ...}."""
     labels = [f'{column.group} {column.label}'.strip() for column in table.columns]
     return {row.name: dict(zip(labels, map(str, row.cells), strict=True)) for row in table.rows}
 
@@ -36,6 +40,11 @@ def rows_of(section: Section, score: str = 'rouge_l') -> dict[str, dict[str, str
 def lines_of(section: Section) -> list[dict[str, str]]:
     """Gives the lines of a section's CSV."""
     return list(csv.DictReader(io.StringIO(documents.comma_separated([section]))))
+
+
+def texts_of(table: Table) -> dict[str, list[str]]:
+    """Gives the cells of a table by row: {'run': ['40.0', ...], ...}."""
+    return {row.name: [*map(str, row.cells)] for row in table.rows}
 
 
 def cells_of(table: Table) -> list[list[str]]:

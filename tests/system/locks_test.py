@@ -18,7 +18,7 @@ import tiny_sweep
 from xlbench import report
 from xlbench.data import __main__ as data_main, buckets
 from xlbench.fewshot import report as fewshot_report
-from xlbench.reporting import results
+from xlbench.reporting import scored
 from xlbench.system import errors, files, locks
 from xlbench.system.errors import UserError
 from xlbench.tasks.samples import corpus
@@ -278,7 +278,7 @@ def test_commands_are_refused_where_another_one_writes(tmp_path, capsys):
     rows = [tiny_sweep.zero_shot('de', 50.0), tiny_sweep.row('de', 1, 0, 60.0)]
     sweep = tiny_sweep.write(tmp_path / 'sweep', rows)
     run = tmp_path / 'run'
-    results.write_result(
+    scored.write_result(
         run, '1', 'mtg_qg_de_de', 'test', {'scores': {'rouge_l': 1.0}, 'num_examples': 1}, []
     )
     (run / 'config.json').write_text('{"config": {"seed": 0}}')

@@ -27,7 +27,7 @@ from xlbench.data.tokenizers import Tokenizer
 from xlbench.metrics import contract, distinct, tagging
 from xlbench.metrics.contract import Spec
 from xlbench.parallel import partitioning, programs
-from xlbench.reporting import results
+from xlbench.reporting import results, scored
 from xlbench.settings.ranges import Block, Meta
 from xlbench.system import errors
 from xlbench.system.files import Json, Setting
@@ -394,4 +394,4 @@ def write_result(
         'data': prepared.manifest['data'],
         'manifest': prepared.sha256,
     }
-    results.write_result(workdir, step, prepared.name, split or prepared.split, facts, predictions)
+    scored.write_result(workdir, step, prepared.name, split or prepared.split, facts, predictions)

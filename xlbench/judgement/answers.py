@@ -7,12 +7,12 @@ it is no signature, because the page's script computes it in the open.
 
 import collections
 import dataclasses
-import zlib
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import msgspec
 
+from xlbench.judgement import studies
 from xlbench.judgement.studies import LETTERS, Sheet, Study
 from xlbench.system import files, untrusted
 from xlbench.system.errors import UserError, shortened
@@ -92,12 +92,12 @@ def read(paths: Sequence[str], study: Study) -> Judged:
         sheet = sheets[judge]
         for place, chosen in _choices(given).items():
             if len(chosen) == 2:  # The best without the worst is unfinished.
-                index, systems = _behind(sheet, place[0])
+                index, systems = sheet.order[place[0] - 1], sheet.slots[place[0] - 1]
                 best, worst = (systems[LETTERS.index(chosen[c])] for c in ('best', 'worst'))
                 choices.setdefault((index, place[1]), {})[judge] = best, worst
         for answer in given:
             if answer.rating is not None:
-                index, systems = _behind(sheet, answer.item)
+                index, systems = sheet.order[answer.item - 1], sheet.slots[answer.item - 1]
                 key = index, systems[LETTERS.index(answer.text)], answer.aspect
                 ratings.setdefault(key, {})[judge] = answer.rating
     notes += _about(study, sheets, answers)
@@ -118,11 +118,7 @@ def _read_file(path: str, study: Study, sheets: dict[str, Sheet]) -> tuple[Sheet
     if file.page != sheet.page:
         raise UserError(f'{path} is from another page than that of {shortened(file.judge)}')
     lines = [f'{a.item}\t{a.aspect}\t{a.text}\t{a.rating or a.choice}' for a in file.answers]
-    if file.checksum != f'{zlib.crc32(chr(10).join([file.page, *lines]).encode()):08x}':
-        raise UserError(
-            f'{path} was changed after its page saved it: the checksum does not fit. Ask '
-            f'{shortened(file.judge)} for the file as it was'
-        )
+    studies.check_unchanged(path, file.checksum, [file.page, *lines], file.judge)
     seen = set()
     for answer in file.answers:
         place = f'{path}: item {answer.item}, {shortened(answer.aspect)}'
@@ -162,11 +158,6 @@ def _choices(answers: Sequence[Answer]) -> dict[tuple[int, str], dict[str, str]]
         if answer.choice:
             chosen.setdefault((answer.item, answer.aspect), {})[answer.choice] = answer.text
     return chosen
-
-
-def _behind(sheet: Sheet, number: int) -> tuple[int, list[str]]:
-    """The item of the study, and the systems behind its letters, of an item of a page."""
-    return sheet.order[number - 1], sheet.slots[number - 1]
 
 
 def _about(

@@ -5,7 +5,6 @@ browser, and saves a file. A file of another sheet, or one that was changed sinc
 """
 
 import hashlib
-import zlib
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -109,12 +108,7 @@ def read(path: str) -> Corrections:
     if file.format != _FORMAT:
         raise UserError(f'{path} holds no corrections: its format is {shortened(file.format)}')
     lines = ['\t'.join([f'{i.item}', f'{i.left_out:d}', *i.texts]) for i in file.items]
-    text = '\n'.join([file.sheet, *lines])
-    if file.checksum != f'{zlib.crc32(text.encode()):08x}':
-        raise UserError(
-            f'{path} was changed after its page saved it: the checksum does not fit. Ask for the '
-            'file as it was'
-        )
+    studies.check_unchanged(path, file.checksum, [file.sheet, *lines])
     texts: dict[int, tuple[str, ...] | None] = {}
     for item in file.items:
         if item.item - 1 in texts:

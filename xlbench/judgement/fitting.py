@@ -8,7 +8,7 @@ what comes out of here has a name of its own.
 import importlib.metadata
 import math
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +18,8 @@ from xlbench.metrics import fitted_rating
 from xlbench.metrics.fitted_rating import FORMAT, REGRESSORS, Fit, fitted
 from xlbench.reporting.notes import SAMPLE_DATA
 from xlbench.reporting.paper_tables.judged import MEAN, Fits, read_texts
-from xlbench.reporting.statistics import Correlation, correlation
-from xlbench.reporting.tables import Cell, Column, Row, Table, clean
+from xlbench.reporting.statistics import Correlation, coefficient, correlation
+from xlbench.reporting.tables import Column, Row, Table, clean
 from xlbench.system.errors import UserError, printable
 
 METRICS = ('sacrebleu', 'multilingual_rouge', 'chrf', 'distinct')
@@ -115,7 +115,10 @@ def fit(data: Data, target: str, metrics: Sequence[str], seed: int) -> tuple[Fit
         features=data.features,
         fitted_on=data.about,
         sha256=data.sha256,
-        pearson={'choose': best.pearson, 'test': None if math.isnan(tested) else tested},
+        pearson={
+            'choose': best.pearsons[best.regressor],
+            'test': None if math.isnan(tested) else tested,
+        },
         langs=data.langs,
         versions={
             'xlbench': __version__,
@@ -130,15 +133,18 @@ def fit(data: Data, target: str, metrics: Sequence[str], seed: int) -> tuple[Fit
     notes = (f'{counts}; no example is on two sides.', f'Fitted on {data.about}.')
     chosen = Table(
         'Pearson correlation of each regressor with the ratings that choose',
-        tuple(Column('', name) for name in REGRESSORS),
-        tuple(_row(name, one.pearsons.values(), one.pearson) for name, one in found.items()),
+        Column.named(REGRESSORS),
+        tuple(
+            Row(name, '', tuple(coefficient(r, pearsons.get(regressor)) for r in pearsons.values()))
+            for name, (regressor, pearsons, _) in found.items()
+        ),
         'target',
         (SAMPLE_DATA, *notes) if data.is_sample else notes,
     )
     figure = Table(
         f'Correlation of each score with {target} on the texts that test',
-        tuple(Column('', name.replace('_p', ', p')) for name in Correlation._fields),
-        tuple(_row(name, values) for name, values in best.tested.items()),
+        Column.named(name.replace('_p', ', p') for name in Correlation._fields),
+        tuple(Row(name, '', tuple(map(coefficient, of))) for name, of in best.tested.items()),
         'score',
         (f'fitted_rating is {best.regressor}, fitted on the texts that fit.',),
     )
@@ -161,22 +167,14 @@ def correlations(data: Data, seed: int) -> Fits:
 
 
 class _Best(NamedTuple):
-    """The regressor whose predictions correlate best with the ratings of a target.
+    """The regressor whose predictions correlate best with the ratings of a target."""
 
-    Attributes:
-      regressor: its name; '' where no correlation is defined.
-      pearson: its correlation with the ratings that choose; NaN likewise.
-      pearsons: those of all regressors.
-      tested: of each score, and of `fitted_rating` last, with the ratings that test.
-    """
-
-    regressor: str
-    pearson: float
-    pearsons: dict[str, float]
-    tested: dict[str, Correlation]
+    regressor: str  # '' where no correlation is defined.
+    pearsons: dict[str, float]  # Of each regressor, with the ratings that choose.
+    tested: dict[str, Correlation]  # Of each score, `fitted_rating` last, with those that test.
 
 
-def _best(data: Data, y: np.ndarray, sides: tuple[list[int], ...], seed: int) -> _Best:
+def _best(data: Data, y: np.ndarray, sides: Sequence[list[int]], seed: int) -> _Best:
     train, choose, test = sides
     x = data.x
     models = {name: fitted(name, x[train], y[train], seed) for name in REGRESSORS}
@@ -188,22 +186,11 @@ def _best(data: Data, y: np.ndarray, sides: tuple[list[int], ...], seed: int) ->
     defined = {name: r for name, r in pearsons.items() if not math.isnan(r)}
     name = max(defined, key=defined.__getitem__, default='')
     tested = {score: correlation(x[test, i], y[test]) for i, score in enumerate(data.features)}
-    undefined = Correlation(*[math.nan] * len(Correlation._fields))
-    tested['fitted_rating'] = (
-        correlation(models[name].predict(x[test]), y[test]) if name else undefined
-    )
-    return _Best(name, defined.get(name, math.nan), pearsons, tested)
+    tested['fitted_rating'] = correlation(models[name].predict(x[test]) if name else (), y[test])
+    return _Best(name, pearsons, tested)
 
 
-def _row(name: str, correlations: Iterable[float], best: float = math.nan) -> Row:
-    cells = (
-        Cell(text='undefined') if math.isnan(r) else Cell(r, None, 3, best=r == best)
-        for r in correlations
-    )
-    return Row(name, '', tuple(cells))
-
-
-def _split(data: Data, seed: int) -> tuple[list[int], list[int], list[int]]:
+def _split(data: Data, seed: int) -> list[list[int]]:
     """Numbers of the texts that fit, choose and test."""
     groups = list(dict.fromkeys(data.groups))
     random.Random(seed).shuffle(groups)
@@ -216,4 +203,4 @@ def _split(data: Data, seed: int) -> tuple[list[int], list[int], list[int]]:
             f'{len(data.groups)} rated texts of {len(groups)} examples are too few: {counts} of '
             f'them fit, choose and test, and {_NEIGHBORS}, {_LEAST} and {_LEAST} are needed'
         )
-    return sides[0], sides[1], sides[2]
+    return sides

@@ -188,9 +188,9 @@ def _agreement(study: Study, judged: Judged) -> Table:
             units[f'{aspect}, both'] = best + worst
     rows = (_agreement_row(*item, judged.judges, level, categories) for item in units.items())
     labels = ("Fleiss' kappa", "Randolph's kappa", "Krippendorff's alpha", what, 'of all judges')
-    heads = tuple(Column('', label) for label in labels)
     judges = f'{len(judged.judges)} judges: {", ".join(judged.judges)}.'
-    return Table('Agreement', heads, tuple(rows), 'aspect', (judges, f'Agreement: {about}.'))
+    said = (judges, f'Agreement: {about}.')
+    return Table('Agreement', Column.named(labels), tuple(rows), 'aspect', said)
 
 
 def _agreement_row(
@@ -205,18 +205,15 @@ def _agreement_row(
     number = {label: i for i, label in enumerate(labels)}
     whole = [unit for unit in units if len(unit) == len(judges)]
     counts = [[list(unit.values()).count(label) for label in labels] for unit in whole]
-    can_agree = bool(counts) and len(judges) > 1
-    kappas = (
-        fleiss_kappa(counts) if can_agree else math.nan,
-        randolph_kappa(counts, categories) if can_agree else math.nan,
-    )
+    kappas = (math.nan, math.nan)
+    if counts and len(judges) > 1:
+        kappas = fleiss_kappa(counts), randolph_kappa(counts, categories)
     # Categories have no values: their numbers stand for them.
     value = number.get if level == 'nominal' else lambda rating: rating
     table = [[value(unit[j]) if j in unit else None for unit in units] for j in judges]
     alpha = krippendorff_alpha(table, level) if units else math.nan
-    found = (*kappas, alpha)
-    cells = [Cell(text='undefined') if math.isnan(x) else Cell(x, None, 3) for x in found]
-    return Row(name, 'aspect', (*cells, Cell(text=str(len(units))), Cell(text=str(len(whole)))))
+    numbers = (Cell(text=str(len(some))) for some in (units, whole))
+    return Row(name, 'aspect', (*map(tests.coefficient, (*kappas, alpha)), *numbers))
 
 
 def _differences(study: Study, values: Values) -> Table:
@@ -232,8 +229,7 @@ def _differences(study: Study, values: Values) -> Table:
         for other, system in itertools.combinations(study.systems, 2)
     }  # fmt: skip
     decimals = 2 if study.scale.kind == 'ratings' else 3
-    columns = [Column('', aspect) for aspect in aspects]
-    return tests.table('Differences', columns, rows, 't-test', decimals)
+    return tests.table('Differences', Column.named(aspects), rows, 't-test', decimals)
 
 
 def fleiss_kappa(counts: Sequence[Sequence[int]]) -> float:

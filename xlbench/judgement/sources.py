@@ -84,8 +84,8 @@ def _of_run(name: str, path: str, step: str, split: str, tasks: Sequence[str]) -
                 rows[name_of_task] = _texts(of_task, f'{path}, task {name_of_task}')
     if not rows:
         raise UserError(f'{path} has no predictions.jsonl of split {shown}')
-    name = name or run.system or pathlib.Path(path).resolve().name
-    return Source(tables.clean(name), path, rows, 'sample' if 'sample' in kinds else 'files')
+    data = 'sample' if 'sample' in kinds else 'files'
+    return Source(tables.clean(name) or run.name, path, rows, data)
 
 
 def _of_sets(source: Source, count: int, chosen: Sequence[str]) -> Source:

@@ -14,6 +14,7 @@ import os
 import pathlib
 import random
 import re
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
@@ -237,17 +238,15 @@ def _page_content(
     study: Study, judge: str, order: Sequence[int], slots: Sequence[Sequence[str]]
 ) -> dict:
     """Builds the content of a page, without any trace of which system is which."""
-    items = []
-    for index, systems in zip(order, slots, strict=True):
-        item = study.items[index]
-        items.append(
-            {
-                'label': 'Input',
-                'input': item.input,
-                'texts': [item.texts[name] for name in systems],
-                'langs': (item.source_lang, item.lang),
-            }
-        )
+    items = [
+        {
+            'label': 'Input',
+            'input': item.input,
+            'texts': [item.texts[name] for name in systems],
+            'langs': (item.source_lang, item.lang),
+        }
+        for item, systems in zip((study.items[i] for i in order), slots, strict=True)
+    ]
     scale = msgspec.to_builtins(study.scale)
     return {'study': study.id, 'title': study.title, 'judge': judge, **scale, 'items': items}
 
@@ -343,6 +342,16 @@ def html_page(script_name: str, data: Mapping[str, object], title: str, name: st
     """A page with its script behind the shared one; beside its title stands a name."""
     scripts = ('page.common.js', script_name)
     return template.render(__package__, scripts, data, title=title, judge=name)
+
+
+def check_unchanged(path: str, checksum: str, lines: Sequence[str], judge: str = '') -> None:
+    """Raises UserError unless a file that a page saved has the checksum of its lines."""
+    if checksum != f'{zlib.crc32(chr(10).join(lines).encode()):08x}':
+        asked = f'{shortened(judge)} ' if judge else ''
+        raise UserError(
+            f'{path} was changed after its page saved it: the checksum does not fit. Ask '
+            f'{asked}for the file as it was'
+        )
 
 
 def page_name(sheet: Sheet) -> str:

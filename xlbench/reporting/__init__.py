@@ -2,7 +2,7 @@
 
   results   reads the scores of workdirs
   adding    further scores for finished results
-  scored    the folders of systems that are no runs
+  scored    writes results, and the folders of systems that are no runs
   systems   what is compared: runs, baselines, a paper's systems
   sections  sorts runs by benchmark and split; which systems are best
   notes     what has to be said beside the numbers

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 
 from xlbench import benchmarks, config as config_lib, metrics
 from xlbench.metrics import suite as suite_lib
-from xlbench.reporting import results
+from xlbench.reporting import results, scored
 from xlbench.reporting.results import Result
-from xlbench.system import files, locks, untrusted
+from xlbench.system import files, locks
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
 
@@ -79,7 +79,7 @@ def _suite(
     """
     specs = [suite_lib.named(n, lang or _lang(workdir, result.task)) for n in names]
     targets = results.references(_lines(result))
-    counts = [1 if isinstance(target, str) else len(target) for target in targets]
+    counts = _counts(targets)
     lacking = []
     for spec in specs:
         ((label, signature),) = metrics.Suite(result.task, [], [spec]).signatures(counts).items()
@@ -122,16 +122,19 @@ def _lang(workdir: str | os.PathLike, task: str) -> str | None:
 
 
 def _lines(result: Result) -> list[dict[str, Json]]:
-    path = result.folder / _PREDICTIONS
-    with untrusted.open_regular(path) as file:
-        lines = [files.parse_json(line, dict, str(path)) for line in file]
+    lines = results.read_lines(result.folder)
     whole = all(isinstance(line.get('prediction'), str) for line in lines)
     if not whole or len(lines) != result.num_examples:
         raise UserError(
-            f'{path} does not have the {result.num_examples} predictions that its metrics.json '
-            'scores; evaluate again'
+            f'{result.folder / _PREDICTIONS} does not have the {result.num_examples} predictions '
+            'that its metrics.json scores; evaluate again'
         )
     return lines
+
+
+def _counts(targets: Sequence[str | Sequence[str]]) -> list[int]:
+    """How many references each example has."""
+    return [1 if isinstance(target, str) else len(target) for target in targets]
 
 
 def _write(result: Result, suite: metrics.Suite) -> bool:
@@ -141,14 +144,7 @@ def _write(result: Result, suite: metrics.Suite) -> bool:
     scores, examples = suite.score(targets, list(map(results.texts, lines)))
     for line, of_example in zip(lines, examples, strict=True):
         line['scores'] = {**line.get('scores', {}), **of_example}
-    path = result.folder / 'metrics.json'
-    facts: dict[str, Json] = files.read_json(path, dict)
-    counts = [1 if isinstance(target, str) else len(target) for target in targets]
-    entries = {
-        'scores': {**facts['scores'], **scores},
-        'signatures': {**facts.get('signatures', {}), **suite.signatures(counts)},
-        'hashes': {**facts.get('hashes', {}), **suite.hashes},
-        'metrics': [*facts.get('metrics', []), *suite.written],
-    }
-    results.write_files(result.folder, {**facts, **entries}, lines)
+    facts: dict[str, Json] = files.read_json(result.folder / 'metrics.json', dict)
+    more = {'scores': scores, **suite.facts(_counts(targets))}
+    scored.write_files(result.folder, {**facts, **scored.joined(facts, more)}, lines)
     return True

@@ -60,16 +60,12 @@ class _Texts:
 
     def values(self, score: str) -> dict[str, float] | None:
         """The score of each example, the mean over seeds; None if it is no mean of examples."""
-        of_runs = []
-        for result, rows in zip(self.results, self.rows, strict=True):
-            numbers = {key: row.scores.get(score) for key, row in rows.items()}
-            if None in numbers.values() or not numbers or score not in result.scores:
+        of_runs = [{key: row.scores.get(score) for key, row in of.items()} for of in self.rows]
+        for result, numbers in zip(self.results, of_runs, strict=True):
+            if None in numbers.values():
                 return None
             if abs(statistics.fmean(numbers.values()) - result.scores[score]) > _CLOSE:
                 return None
-            of_runs.append(numbers)
-        if not of_runs or any(numbers.keys() != of_runs[0].keys() for numbers in of_runs):
-            return None
         return {key: statistics.fmean(n[key] for n in of_runs) for key in of_runs[0]}
 
 
@@ -104,25 +100,24 @@ def beside(
 
 def scores_of(section: Section) -> list[str]:
     """The scores that runs of a section have, those of its tables first."""
-    runs = (system for system in section.systems if system.kind == 'run')
-    return list(dict.fromkeys([*section.scores, *(name for run in runs for name in run.scores)]))
+    of_runs = (name for run in section.runs for name in run.scores)
+    return list(dict.fromkeys([*section.scores, *of_runs]))
 
 
 def table(
     section: Section, score: str, test: str, other: Section | None = None, label: str = ''
 ) -> Table:
     """The differences of a score between every two runs, or of each run to itself; see `beside`."""
-    runs = [system for system in section.systems if system.kind == 'run']
     if other is None:
         pairs = [
             (f'{second.name} minus {first.name}', second, first)
-            for first, second in itertools.combinations(runs, 2)
+            for first, second in itertools.combinations(section.runs, 2)
         ]
     else:
-        before = {system.name: system for system in other.systems if system.kind == 'run'}
+        before = {system.name: system for system in other.runs}
         pairs = [
             (f'{system.name} minus {label}', system, before[system.name])
-            for system in runs
+            for system in section.runs
             if system.name in before
         ]
     decimals = section.decimals_of(score)
@@ -163,20 +158,13 @@ def pooled(
     return list(zip(differences, p_values, strict=True))
 
 
-class _Tested(NamedTuple):
-    """The difference of two systems in one task, and their resamples."""
-
-    value: float
-    drawn: Resamples
-
-
 class _Pairs:
     """Tests differences of one score; what was read and drawn for a task is kept for averages."""
 
     def __init__(self, score: str, test: str, number: int):
         self._score, self._test, self._number = score, test, number
         self._texts: dict[tuple[int, str], _Texts] = {}
-        self._tested: dict[tuple[int, int, str], _Tested] = {}
+        self._tested: dict[tuple[int, int, str], tuple[float, Resamples]] = {}
 
     def difference(self, first: System, second: System, tasks: Sequence[str]) -> Difference | str:
         """First minus second, the mean over tasks; or why there is no test."""
@@ -186,14 +174,14 @@ class _Pairs:
             of_tasks = [self._resampled(first, second, task) for task in tasks]
         except _Untested as reason:
             return str(reason)
+        values, every = zip(*of_tasks, strict=True)
         # Tasks of one size were drawn alike, and count as independent: each is moved by one place.
-        count = min(len(one.drawn.system) for one in of_tasks)
+        count = min(len(drawn.system) for drawn in every)
         drawn = (
             np.mean([np.roll(scores[:count], i) for i, scores in enumerate(of_field)], axis=0)
-            for of_field in zip(*(one.drawn for one in of_tasks), strict=True)
+            for of_field in zip(*every, strict=True)
         )
-        value = statistics.fmean(one.value for one in of_tasks)
-        return tests.resampled(value, Resamples(*drawn), self._test)
+        return tests.resampled(statistics.fmean(values), Resamples(*drawn), self._test)
 
     def _sides(self, first: System, second: System, task: str) -> tuple[_Texts, _Texts]:
         """Returns what both wrote for a task: the same examples."""
@@ -235,7 +223,8 @@ class _Pairs:
             )
         return tests.t_test(*pooled)
 
-    def _resampled(self, first: System, second: System, task: str) -> _Tested:
+    def _resampled(self, first: System, second: System, task: str) -> tuple[float, Resamples]:
+        """The difference of two systems in one task, and their resamples."""
         place = id(first), id(second), task
         if place not in self._tested:
             system, baseline = sides = self._sides(first, second, task)
@@ -255,7 +244,7 @@ class _Pairs:
             drawn = tests.resamples(scorer, count, self._test, samples, min(samples, 1000))
             if not all(np.isfinite(scores).all() for scores in drawn):
                 raise _Untested(f'{self._score} is not defined for some resamples of {task}')
-            self._tested[place] = _Tested(value, drawn)
+            self._tested[place] = value, drawn
         return self._tested[place]
 
 

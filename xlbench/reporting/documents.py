@@ -1,16 +1,15 @@
 """Documents of sections: Markdown, CSV, LaTeX and one HTML page, and the files they are kept in."""
 
-import contextlib
 import dataclasses
+import itertools
 import pathlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from xlbench.reporting import layout, leaderboard, notes, render, systems
+from xlbench.reporting import layout, notes, render, systems
 from xlbench.reporting.paper_tables import making
 from xlbench.reporting.results import task_name
 from xlbench.reporting.sections import Section
-from xlbench.reporting.systems import System
-from xlbench.reporting.tables import Cell
+from xlbench.reporting.tables import FIGURE_KINDS, Cell, Figure
 from xlbench.system import errors, files, locks
 
 # A file that begins like this is a report and may be written again.
@@ -48,16 +47,41 @@ def comma_separated(sections: Sequence[Section]) -> str:
     """Every number as one line: tidy, for other tools; also scores that the tables leave out."""
     if not any(section.columns for section in sections):
         return _paper_csv(sections)
-    rows = []
-    for section in sections:
-        for system in section.systems:
-            system = dataclasses.replace(system, has_intervals=False)
-            for column in (c for c in section.columns if len(c.tasks) == 1):
-                for score in sorted(system.scores):
-                    cell = system.cell(score, column.tasks)
-                    if cell.value is not None:
-                        rows.append(_csv_row(section, system, column.tasks[0], score, cell))
+    rows = itertools.chain.from_iterable(map(_csv_rows, sections))
     return render.comma_separated(_CSV_FIELDS, rows)
+
+
+def _csv_rows(section: Section) -> Iterator[tuple[object, ...]]:
+    """Lines in the order of _CSV_FIELDS."""
+    tasks = [column.tasks[0] for column in section.columns if len(column.tasks) == 1]
+    for system, task in itertools.product(section.systems, tasks):
+        plain = dataclasses.replace(system, has_intervals=False)
+        name = task_name(task)
+        picks = [pick for pick in system.picks if task in pick.results]
+        is_setting = system.kind == 'run' and section.model and not system.picks[0].run.system
+        for score in sorted(plain.scores):
+            cell = plain.cell(score, [task])
+            if cell.value is not None:
+                yield (
+                    name.benchmark or section.title,
+                    section.split,
+                    section.data,
+                    f'{system.name}, {section.model}' if is_setting else system.name,
+                    system.kind,
+                    name.task,
+                    name.source,
+                    name.target,
+                    score,
+                    cell.value,
+                    cell.spread,
+                    '' if (count := system.count([task])) == '-' else count.replace('-', ' to '),
+                    len(picks) or len(system.results),
+                    ' '.join(str(pick.run.seed) for pick in picks),
+                    ' '.join(str(pick.step) for pick in picks),
+                    ' '.join(pick.run.stage_of(pick.step) for pick in picks),
+                    picks[0].run.config_hash if picks else '',
+                    ' '.join(str(pick.run.workdir) for pick in picks),
+                )
 
 
 def _paper_csv(sections: Sequence[Section]) -> str:
@@ -125,8 +149,9 @@ def write(
     """
     folder = pathlib.Path(output)
     heads = (','.join(_CSV_FIELDS[:10]), ','.join(_CSV_FIELDS_OF_PAPER))
-    for name in formats:
-        files.check_own(folder / FORMATS[name][0], 'a report of xlbench', [_MARK], heads)
+    own = 'a report of xlbench', [_MARK], heads
+    for name in formats:  # Before the pages and plots, which take their time.
+        files.check_own(folder / FORMATS[name][0], *own)
     texts = {FORMATS[name][0]: FORMATS[name][1](sections) for name in formats}
     has_report = any((folder / name).is_file() for name, _ in FORMATS.values())
     drawn = [figure for section in sections for figure in section.figures]
@@ -134,67 +159,40 @@ def write(
         from xlbench.reporting.page import document  # It loads matplotlib.
 
         drawn += document.plots(sections)
-    pictures = making.picture_names(drawn)
+    pictures = [f'{figure.name}.{kind}' for figure in drawn for kind in FIGURE_KINDS]
     if not has_report and (taken := [name for name in pictures if (folder / name).exists()]):
         raise errors.UserError(
             f'{folder / taken[0]} exists and is no part of a report of xlbench; move it away or '
             'choose another --output'
         )
-    with _writing(folder):
-        for name, text in texts.items():
-            files.remove_leftovers_of(folder / name)
-            files.write(folder / name, text)
-        making.write_figures(drawn, folder)
-    return [str(folder / name) for name in (*texts, *pictures)]
+    return write_texts(texts, output, *own, drawn)
 
 
-def write_submissions(contents: Mapping[str, str], output: str) -> list[str]:
-    """Writes the files of `leaderboard.submissions` into a folder, as `write` does; the paths."""
+def write_texts(
+    contents: Mapping[str, str],
+    output: str,
+    what: str,
+    marks: Sequence[str] = (),
+    heads: Sequence[str] = (),
+    figures: Sequence[Figure] = (),
+) -> list[str]:
+    """Writes files into the folder of --output, each whole or not at all; gives the paths.
+
+    Raises:
+      UserError: one of the paths is another's file (see `files.check_own`), and nothing has been
+        written then; or the folder cannot be written.
+    """
     folder = pathlib.Path(output)
-    with _writing(folder):
-        for name in contents:
-            files.check_own(folder / name, 'a file for the leaderboard', heads=[leaderboard.HEAD])
-        for name, text in contents.items():
-            files.write(folder / name, text)
-    return [str(folder / name) for name in contents]
-
-
-@contextlib.contextmanager
-def _writing(folder: pathlib.Path) -> Iterator[None]:
-    """Holds the folder of --output, and says what is in the way in one line."""
     if folder.exists() and not folder.is_dir():
         raise errors.UserError(f'--output={folder} is a file; give a folder')
     try:
         with locks.folder(folder, owned=False):
-            yield
+            for name in contents:
+                files.check_own(folder / name, what, marks, heads)
+            for name, text in contents.items():
+                files.remove_leftovers_of(folder / name)
+                files.write(folder / name, text)
+            pictures = making.write_figures(figures, folder)
     except OSError as error:
         raise errors.UserError(f'cannot write into {folder}: {error.strerror}') from None
-
-
-def _csv_row(
-    section: Section, system: System, task: str, score: str, cell: Cell
-) -> tuple[object, ...]:
-    """A line, in the order of _CSV_FIELDS."""
-    name = task_name(task)
-    picks = [pick for pick in system.picks if task in pick.results]
-    is_setting = system.kind == 'run' and section.model and not system.picks[0].run.system
-    return (
-        name.benchmark or section.title,
-        section.split,
-        section.data,
-        f'{system.name}, {section.model}' if is_setting else system.name,
-        system.kind,
-        name.task,
-        name.source,
-        name.target,
-        score,
-        cell.value,
-        cell.spread,
-        '' if (count := system.count([task])) == '-' else count.replace('-', ' to '),
-        len(picks) or len(system.results),
-        ' '.join(str(pick.run.seed) for pick in picks),
-        ' '.join(str(pick.step) for pick in picks),
-        ' '.join(pick.run.stage_of(pick.step) for pick in picks),
-        picks[0].run.config_hash if picks else '',
-        ' '.join(str(pick.run.workdir) for pick in picks),
-    )
+    return [*(str(folder / name) for name in contents), *map(str, pictures)]

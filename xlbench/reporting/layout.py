@@ -51,9 +51,8 @@ def by_system(section: Section, score: str) -> Table:
     rows = [Row(s.name, s.kind, of) for s, of in zip(section.systems, made, strict=True)]
     rows = [row for row in rows if not row.is_missing]
     if score == section.scores[0] and ends_at_100(score):
-        runs = [system for system in section.systems if system.kind == 'run']
-        for system in runs:
-            label = 'error reduction' + (f' by {system.name}' if len(runs) > 1 else '')
+        for system in section.runs:
+            label = 'error reduction' + (f' by {system.name}' if len(section.runs) > 1 else '')
             if any(removed := error_removed(section, system)):
                 rows.append(_texts(label, 'error', removed))
     for whose, counts in section.counts if rows else ():
@@ -81,15 +80,12 @@ def error_removed(section: Section, system: System) -> tuple[str, ...]:
     single language that have an average beside them stay empty, and so do those of which the
     baselines were scored on other numbers of examples.
     """
-    averages = {column.group: column for column in section.columns}  # The last one of each group.
-    removed = {g: _removed(section, system, c.tasks) for g, c in averages.items() if g}
+    last = {column.group: column for column in section.columns}  # The average of each group.
+    removed = {g: _removed(section, system, c.tasks) for g, c in last.items() if g}
     known = [value for value in removed.values() if value is not None]
     removed[''] = statistics.fmean(known) if known and len(known) == len(removed) else None
-    cells = []
-    for column in section.columns:
-        value = removed[column.group] if column is averages[column.group] else None
-        cells.append('' if value is None else f'{value:.0f}%')
-    return tuple(cells)
+    values = (removed[c.group] if c is last[c.group] else None for c in section.columns)
+    return tuple('' if value is None else f'{value:.0f}%' for value in values)
 
 
 def _removed(section: Section, system: System, tasks: Sequence[str]) -> float | None:

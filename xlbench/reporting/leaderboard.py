@@ -57,8 +57,7 @@ def _systems(benchmark: ParallelBenchmark, picks: Sequence[Pick]) -> dict[str, l
     groups: dict[str, list[Pick]] = {}
     for pick in picks:
         scenario = pick.run.scenario
-        folder = pick.run.workdir.resolve().name
-        name = pick.run.system or folder
+        name = pick.run.name
         if scenario is not None and not pick.run.system:
             if lacking := [task for task in scenario.evaluate if task not in pick.results]:
                 raise UserError(

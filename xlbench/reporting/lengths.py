@@ -17,7 +17,7 @@ _TITLES = {
 }
 
 
-def table(rows: Mapping[str, tuple[Statistics, Langs]], has_tokens: bool) -> Table:
+def markdown(rows: Mapping[str, tuple[Statistics, Langs]], has_tokens: bool) -> str:
     """Means over examples, by the name of a split or a file; tokens where they were counted."""
     names = [name for name in _TITLES if has_tokens or not name.endswith('_tokens')]
     made = []
@@ -32,12 +32,8 @@ def table(rows: Mapping[str, tuple[Statistics, Langs]], has_tokens: bool) -> Tab
     unit = 'Lengths are in words between spaces'
     unit += f', of {", ".join(in_characters)} in characters.' if in_characters else '.'
     columns = Column.named(['examples', *(_TITLES[name] for name in names)])
-    return Table('Lengths', columns, tuple(made), 'data', notes=(unit,))
-
-
-def markdown(rows: Mapping[str, tuple[Statistics, Langs]], has_tokens: bool) -> str:
-    """The table as Markdown; see `table`."""
-    return render.markdown(table(rows, has_tokens)) + '\n'
+    table = Table('Lengths', columns, tuple(made), 'data', notes=(unit,))
+    return render.markdown(table) + '\n'
 
 
 def comma_separated(rows: Mapping[str, tuple[Statistics, Langs]]) -> str:

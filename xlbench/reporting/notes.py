@@ -62,11 +62,8 @@ def about_runs(picks: list[Pick], step: str | int) -> list[str]:
             notes.append('Choosing and reporting on the same examples flatters the best step.')
     said = (result.note for pick in picks for _, result in sorted(pick.results.items()))
     notes += filter(None, dict.fromkeys(said))
-    manifests: dict[str, set[str]] = {}
-    for pick in picks:
-        for task, result in pick.results.items():
-            manifests.setdefault(task, set()).add(result.manifest)
-    if any(len(hashes) > 1 for hashes in manifests.values()):
+    manifests = {(task, r.manifest) for pick in picks for task, r in pick.results.items()}
+    if len(manifests) > len({task for task, _ in manifests}):
         notes.append('The runs were trained on different data or vocabularies.')
     notes += systems_lib.repeats(picks)
     lost = sum(pick.run.bad_log_lines for pick in picks)
@@ -91,8 +88,7 @@ def signatures(picks: Sequence[Pick], scores: Sequence[str], shared: bool) -> li
     `shared`, a score of no metric has no signature to show; else all of its result stand for it.
     """
     families = {score.split('_')[0] for score in scores}
-    tasks_of: dict[tuple[str, str], set[str]] = {}
-    langs: dict[tuple[str, str], set[str]] = {}
+    found: dict[tuple[str, str], tuple[set[str], set[str]]] = {}  # Tasks and languages.
     results = [result for pick in picks for result in pick.results.values()]
     for result in results:
         matching = {
@@ -101,15 +97,15 @@ def signatures(picks: Sequence[Pick], scores: Sequence[str], shared: bool) -> li
         for metric, signature in (matching or ({} if shared else result.signatures)).items():
             lang = _LANG.search(signature)
             key = metric, _LANG.sub('lang:{}', signature, count=1)
-            tasks_of.setdefault(key, set()).add(result.task)
-            langs.setdefault(key, set()).update(lang.groups() if lang else ())
+            tasks, langs = found.setdefault(key, (set(), set()))
+            tasks.add(result.task)
+            langs.update(lang.groups() if lang else ())
     everywhere = {result.task for result in results}
     lines = []
-    for (metric, signature), tasks in sorted(tasks_of.items()):
-        of = langs[metric, signature]
-        named = '{' + ','.join(sorted(of)) + '}' if len(of) > 1 else ''.join(of)
+    for (metric, signature), (tasks, langs) in sorted(found.items()):
+        named = '{' + ','.join(sorted(langs)) + '}' if len(langs) > 1 else ''.join(langs)
         where = '' if tasks == everywhere else f' ({_where(tasks)})'
-        line = signature.replace('lang:{}', f'lang:{named}') if of else signature
+        line = signature.replace('lang:{}', f'lang:{named}') if langs else signature
         lines.append(clean(f'{metric}{where}: {line}'))
     return lines
 

@@ -13,13 +13,13 @@ import hashlib
 import json
 import math
 import pathlib
-import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Annotated
 
 import msgspec
 
 from xlbench import benchmarks, config as config_lib
+from xlbench.reporting.tables import clean
 from xlbench.system import errors, files, untrusted
 from xlbench.system.files import Json
 
@@ -86,8 +86,6 @@ class Result(_Metrics, frozen=True, kw_only=True):
     """The scores of one system on one split of one task.
 
     Attributes:
-      task: SeqIO task name.
-      split: the split that was scored.
       num_examples: scored ones.
       scores: score name to value, 0 to 100.
       signatures: metric name to the line that identifies its variant and version.
@@ -117,7 +115,6 @@ class Run:
     """One workdir.
 
     Attributes:
-      workdir: of the run.
       info: config.json as it is: config, versions, git, manifests, data, devices, seed, ...
       evaluations: results by step, then by (task, split).
       baselines: results by name of the baseline, then by (task, split).
@@ -154,6 +151,11 @@ class Run:
     def system(self) -> str:
         """The owner's name of a system whose outputs xlbench.score scored; '' for a run."""
         return str(self.config.get('system') or '') if 'scored' in self.info else ''
+
+    @property
+    def name(self) -> str:
+        """The owner's name of a system, else that of the folder, as one printable line."""
+        return clean(self.system or self.workdir.resolve().name)
 
     @functools.cached_property
     def config_hash(self) -> str:
@@ -309,74 +311,11 @@ def read_run(workdir: str | pathlib.Path) -> Run:
     return Run(folder, info, evaluations, baselines, log, bad)
 
 
-def write_result(
-    workdir: str | pathlib.Path,
-    step: str,
-    task: str,
-    split: str,
-    facts: Mapping[str, Json],
-    predictions: Sequence[Mapping[str, Json]],
-) -> pathlib.Path:
-    """Writes <workdir>/eval/<step>/<split>/<task>/metrics.json, each file whole or not at all.
-
-    Scores that `xlbench.reporting.adding` has added to the result of an earlier call stay, if the
-    texts are the same; otherwise a warning names them.
-
-    Args:
-      workdir: of the run.
-      step: its step, or 'baselines/<name>'.
-      task: SeqIO task name.
-      split: that the result is filed under.
-      facts: 'scores', 'signatures', 'num_examples', 'data' and so on; see `Result`.
-      predictions: the lines of predictions.jsonl, which is not written if there are none.
-
-    Returns:
-      The folder of the files.
-    """
-    folder = pathlib.Path(workdir) / 'eval' / step / split / task
-    folder.mkdir(parents=True, exist_ok=True)
-    facts, predictions = _with_added(folder, facts, predictions)
-    write_files(folder, {'task': task, 'split': split, **facts}, predictions)
-    return folder
-
-
-def _with_added(
-    folder: pathlib.Path, facts: Mapping[str, Json], lines: Sequence[Mapping[str, Json]]
-) -> tuple[Mapping[str, Json], Sequence[Mapping[str, Json]]]:
-    """A result and its predictions, with the scores that only the files of its folder have."""
-    try:
-        before: dict[str, Json] = files.read_json(folder / 'metrics.json', dict)
-        added = before['signatures'].keys() - facts.get('signatures', {}).keys()
-        if not added:
-            return facts, lines
-        with (folder / 'predictions.jsonl').open('rb') as file:
-            old = [files.parse_json(line, dict, file.name) for line in file]
-    except (OSError, KeyError, AttributeError, errors.UserError):  # Nothing, or nothing whole.
-        return facts, lines
-    if list(map(_compared, old)) != list(map(_compared, lines)):
-        warnings.warn(
-            f'{folder} has other predictions than before, so that the scores of '
-            f'{", ".join(sorted(added))} are gone; add them again with xlbench.score',
-            stacklevel=3,
-        )
-        return facts, lines
-    specs = facts.get('metrics', [])
-    kept: dict[str, Json] = {
-        name: {**before[name], **facts.get(name, {})}
-        for name in ('scores', 'signatures', 'hashes')
-        if name in before
-    }
-    kept['metrics'] = [*specs, *(spec for spec in before.get('metrics', []) if spec not in specs)]
-    merged = [
-        {**line, 'scores': {**was.get('scores', {}), **line.get('scores', {})}}
-        for line, was in zip(lines, old, strict=True)
-    ]
-    return {**facts, **kept}, merged
-
-
-def _compared(line: Mapping[str, Json]) -> list[Json]:
-    """The part of a line that the scores of its example are made from."""
-    return [line.get('id'), line.get('references', line.get('target')), texts(line)]
+def read_lines(folder: pathlib.Path) -> list[dict[str, Json]]:
+    """The lines of predictions.jsonl in the folder of a result."""
+    path = folder / 'predictions.jsonl'
+    with untrusted.open_regular(path) as file:
+        return [files.parse_json(line, dict, str(path)) for line in file]
 
 
 def texts(line: Mapping[str, Json]) -> list[str]:
@@ -390,16 +329,6 @@ def references(lines: Sequence[Mapping[str, Json]]) -> list:
     if any('references' in line for line in lines):
         return [line.get('references', [line['target']]) for line in lines]
     return [line['target'] for line in lines]
-
-
-def write_files(
-    folder: pathlib.Path, facts: Mapping[str, Json], predictions: Sequence[Mapping[str, Json]]
-) -> None:
-    """Writes the two files of a result, metrics.json last; see `write_result`."""
-    if predictions:
-        rows = (json.dumps(row, ensure_ascii=False) for row in predictions)
-        files.write(folder / 'predictions.jsonl', '\n'.join(rows) + '\n')
-    files.write(folder / 'metrics.json', json.dumps(facts, indent=1, ensure_ascii=False) + '\n')
 
 
 def _read_results(workdir: pathlib.Path, folder: pathlib.Path) -> dict[tuple[str, str], Result]:

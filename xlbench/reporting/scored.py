@@ -1,14 +1,16 @@
-"""Folders of the scores of systems that are no runs: xlbench.score and chains write them.
+"""Writes results, and the folders of systems that are no runs: of xlbench.score, and of chains.
 
-They have the form of a workdir, so that `results.read_run` reads both. `config.json` names the
-system and its seed, and what was scored so far.
+Such a folder has the form of a workdir, so that `results.read_run` reads both. Its config.json
+names the system and its seed, and what was scored so far.
 """
 
 import json
 import os
 import pathlib
+import warnings
 from collections.abc import Mapping, Sequence
 
+from xlbench import config as config_lib
 from xlbench.reporting import results
 from xlbench.system import files
 from xlbench.system.errors import UserError
@@ -75,11 +77,90 @@ def write(
         'examples': before.get('examples', {}) | {place: result['num_examples']},
     }
     _write_config(path, system, seed, facts)
-    return results.write_result(workdir, str(result['step']), task, split, result, lines)
+    return write_result(workdir, str(result['step']), task, split, result, lines)
 
 
 def _write_config(path: pathlib.Path, system: str, seed: int, facts: Mapping[str, Json]) -> None:
-    from xlbench import config as config_lib  # It loads for longer than a slip may wait.
-
     about = {'config': {'system': system, 'seed': seed}, 'seed': seed, **facts}
     files.write(path, json.dumps(about | config_lib.facts(), indent=1, ensure_ascii=False) + '\n')
+
+
+def write_result(
+    workdir: str | pathlib.Path,
+    step: str,
+    task: str,
+    split: str,
+    facts: Mapping[str, Json],
+    predictions: Sequence[Mapping[str, Json]],
+) -> pathlib.Path:
+    """Writes <workdir>/eval/<step>/<split>/<task>/metrics.json, each file whole or not at all.
+
+    Scores that `xlbench.reporting.adding` has added to the result of an earlier call stay, if the
+    texts are the same; otherwise a warning names them.
+
+    Args:
+      step: a number, or 'baselines/<name>'.
+      facts: 'scores', 'signatures', 'num_examples', 'data' and so on; see `results.Result`.
+      predictions: the lines of predictions.jsonl, which is not written if there are none.
+
+    Returns:
+      The folder of the files.
+    """
+    folder = pathlib.Path(workdir) / 'eval' / step / split / task
+    folder.mkdir(parents=True, exist_ok=True)
+    facts, predictions = _with_added(folder, facts, predictions)
+    write_files(folder, {'task': task, 'split': split, **facts}, predictions)
+    return folder
+
+
+def _with_added(
+    folder: pathlib.Path, facts: Mapping[str, Json], lines: Sequence[Mapping[str, Json]]
+) -> tuple[Mapping[str, Json], Sequence[Mapping[str, Json]]]:
+    """A result and its predictions, with the scores that only the files of its folder have."""
+    try:
+        before: dict[str, Json] = files.read_json(folder / 'metrics.json', dict)
+        added = before['signatures'].keys() - facts.get('signatures', {}).keys()
+        old = results.read_lines(folder) if added else []
+    except (OSError, KeyError, AttributeError, UserError):  # Nothing, or nothing whole.
+        return facts, lines
+    if not added:
+        return facts, lines
+    if list(map(_compared, old)) != list(map(_compared, lines)):
+        warnings.warn(
+            f'{folder} has other predictions than before, so that the scores of '
+            f'{", ".join(sorted(added))} are gone; add them again with xlbench.score',
+            stacklevel=3,
+        )
+        return facts, lines
+    merged = [
+        {**line, 'scores': {**was.get('scores', {}), **line.get('scores', {})}}
+        for line, was in zip(lines, old, strict=True)
+    ]
+    return {**facts, **joined(before, facts)}, merged
+
+
+def _compared(line: Mapping[str, Json]) -> list[Json]:
+    """The part of a line that the scores of its example are made from."""
+    return [line.get('id'), line.get('references', line.get('target')), results.texts(line)]
+
+
+def joined(before: Mapping[str, Json], more: Mapping[str, Json]) -> dict[str, Json]:
+    """Entries of metrics.json of two scorings of the same texts; those of `more` hold."""
+    both: dict[str, Json] = {
+        name: {**before.get(name, {}), **more.get(name, {})}
+        for name in ('scores', 'signatures', 'hashes')
+        if name in before or name in more
+    }
+    specs = before.get('metrics', [])
+    both['metrics'] = [*specs, *(spec for spec in more.get('metrics', []) if spec not in specs)]
+    return both
+
+
+def write_files(
+    folder: pathlib.Path, facts: Mapping[str, Json], predictions: Sequence[Mapping[str, Json]]
+) -> None:
+    """Writes the two files of a result, metrics.json last; see `write_result`."""
+    if predictions:
+        rows = (json.dumps(row, ensure_ascii=False) for row in predictions)
+        files.write(folder / 'predictions.jsonl', '\n'.join(rows) + '\n')
+    files.write(folder / 'metrics.json', json.dumps(facts, indent=1, ensure_ascii=False) + '\n')

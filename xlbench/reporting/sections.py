@@ -28,7 +28,6 @@ class Section:
 
     Attributes:
       title: name of the benchmark, and its paper.
-      split: the split that was scored.
       columns: task and language pairs with their averages.
       systems: runs, then baselines, then the paper's systems.
       scores: scores to show, the main one first.
@@ -39,7 +38,6 @@ class Section:
       paper_notes: those of them that belong to the paper's scores.
       data: 'sample', 'official' or 'other'.
       tables: scores that share a table with a row a language; none: a table a score.
-      decimals: of the cells.
       loss_unit: of the losses that were logged.
       model: what the systems are settings of, where the section is about one model.
       benchmark: of the tasks; None for those of a user's own.
@@ -57,7 +55,6 @@ class Section:
     counts: Sequence[tuple[str, list[str]]] = ()
     paper_notes: tuple[str, ...] = ()
     tables: tuple[tuple[str, ...], ...] = ()
-    decimals: int = 1
     loss_unit: str = 'nats per token'
     model: str = ''
     benchmark: benchmarks.Benchmark | None = None
@@ -67,7 +64,13 @@ class Section:
 
     def decimals_of(self, score: str) -> int:
         """Decimals of a score's cells: of a loss more, as it is a small number."""
-        return {'loss': 3, 'perplexity': 2}.get(score, self.decimals)
+        usual = self.benchmark.decimals if self.benchmark else 1
+        return {'loss': 3, 'perplexity': 2}.get(score, usual)
+
+    @property
+    def runs(self) -> list[System]:
+        """The systems that are runs."""
+        return [system for system in self.systems if system.kind == 'run']
 
     @property
     def picks(self) -> tuple[Pick, ...]:
@@ -138,7 +141,7 @@ def _join_systems(groups: dict[tuple[str, ...], list[Pick]]) -> None:
 
 def _topic(run: Run, task: str) -> tuple[str, str, str]:
     """The topic of a table: a benchmark, and where settings are its columns a task and a model."""
-    word = _first_word(task)
+    word = task.partition('_')[0]
     benchmark = benchmarks.BENCHMARKS.get(word)
     if benchmark and benchmark.tables and task in benchmark.task_names():
         return word, benchmarks.parse_task(task).task, systems_lib.model_name(run)
@@ -161,9 +164,10 @@ def _section(
         systems = systems_lib.runs(picks)
     systems += systems_lib.baselines(split, picks)
     if benchmark and len(benchmark.tasks) > 1 and not task:
-        shown = _tasks_of(benchmark, picks)
-        titles = ', '.join(f'{task} is {benchmark.task_titles[task]}' for task in shown)
-        notes += [f'Tasks: {titles}.'] if shown else []
+        known = benchmark.task_names()
+        scored = {benchmarks.parse_task(t).task for p in picks for t in p.results if t in known}
+        shown = [f'{t} is {benchmark.task_titles[t]}' for t in benchmark.tasks if t in scored]
+        notes += [f'Tasks: {", ".join(shown)}.'] if shown else []
     paper_notes: list[str] = []
     if data == 'official' and split == 'test':
         papers, paper_notes = (
@@ -193,19 +197,11 @@ def _section(
         paper_notes=tuple(map(clean, paper_notes)),
         data=data,
         tables=benchmark.tables if task else (),
-        decimals=benchmark.decimals if benchmark else 1,
         loss_unit='nats per example' if task == 'retrieval' else 'nats per token',
         model=model,
         benchmark=benchmark,
         data_note=data_note,
     )
-
-
-def _tasks_of(benchmark: benchmarks.Benchmark, picks: Sequence[Pick]) -> list[str]:
-    """The tasks of a benchmark that have results, in its order."""
-    scored = {task for pick in picks for task in pick.results}
-    known = {benchmarks.parse_task(name).task for name in benchmark.task_names() if name in scored}
-    return [task for task in benchmark.tasks if task in known]
 
 
 def _columns(
@@ -269,10 +265,6 @@ def _order(picks: Sequence[Pick]) -> tuple[str, ...]:
     return tuple(names + [name for name in LOSSES if name in others])
 
 
-def _first_word(task: str) -> str:
-    return task.partition('_')[0]
-
-
 def _counts(systems: Sequence[System], columns: Sequence[Column]) -> list[tuple[str, list[str]]]:
     lines: list[tuple[list[System], list[str]]] = []
     for system in systems:
@@ -314,10 +306,8 @@ def ends_at_100(score: str) -> bool:
 
 
 def direction(score: str) -> int:
-    """1 where a higher score is better, -1 where a lower one is, 0 for a user's own."""
-    if _LOWER.fullmatch(score):
-        return -1
-    return int(any(kind.fullmatch(score) for kind in (_HIGHER, _UNBOUNDED)))
+    """-1 where a lower score is better, else 1; of a user's own nobody knows."""
+    return -1 if _LOWER.fullmatch(score) else 1
 
 
 def cells(
@@ -334,8 +324,9 @@ def cells(
         for place, (system, cell) in enumerate(zip(systems, made, strict=True))
         if system.kind != 'paper' and cell.value is not None
     }
-    sign, counts = direction(score), {systems[place].count(tasks) for place in values}
-    if not sign or len(values) < 2 or len(counts) > 1:
+    is_known = any(kind.fullmatch(score) for kind in (_HIGHER, _UNBOUNDED, _LOWER))
+    counts = {systems[place].count(tasks) for place in values}
+    if not is_known or len(values) < 2 or len(counts) > 1:
         return made
-    top = max(values.values(), key=lambda value: sign * value)
+    top = max(values.values(), key=lambda value: direction(score) * value)
     return [cell._replace(best=values.get(place) == top) for place, cell in enumerate(made)]

@@ -36,13 +36,9 @@ Scorer = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class Resamples(NamedTuple):
-    """Scores of resamples, [resamples] each.
+    """Scores of two systems in resamples, [resamples] each, under the hypothesis of a test.
 
-    Attributes:
-      baseline: the baseline's under the hypothesis of the test.
-      system: those of the other system.
-      baseline_spread: the baseline's where examples are drawn with replacement, for intervals.
-      system_spread: those of the other system.
+    Those called `spread` are of examples that were drawn with replacement, for intervals.
     """
 
     baseline: np.ndarray
@@ -161,6 +157,11 @@ def correlation(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray
     return Correlation(*(float(value) for one in found for value in (one.statistic, one.pvalue)))
 
 
+def coefficient(value: float, best: float | None = None) -> Cell:
+    """A correlation or an agreement as a cell; NaN is 'undefined', and one like `best` is bold."""
+    return Cell(text='undefined') if math.isnan(value) else Cell(value, None, 3, best=value == best)
+
+
 class Difference(NamedTuple):
     """The difference of two systems in a score.
 
@@ -223,7 +224,8 @@ def table(
     """
     cells = [cell for row in differences.values() for cell in row]
     tested = [cell for cell in cells if isinstance(cell, Difference)]
-    reasons = [cell or _NOTHING_SHARED for cell in cells if not isinstance(cell, Difference)]
+    nothing = 'the two have fewer than two examples in common'
+    reasons = (cell or nothing for cell in cells if not isinstance(cell, Difference))
     reasons = list(dict.fromkeys(reasons))
     if not tested:
         return Table(title, missing='; '.join(reasons) or 'fewer than two systems have this score')
@@ -249,9 +251,6 @@ def table(
         *(f'-: not tested, because {reason}.' for reason in reasons),
     )
     return Table(title, tuple(columns), tuple(rows), 'difference', said)
-
-
-_NOTHING_SHARED = 'the two have fewer than two examples in common'
 
 
 def _drawn(tested: Sequence[Difference]) -> str:

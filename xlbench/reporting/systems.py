@@ -48,7 +48,6 @@ class System:
     """One row of a table, or one setting of a table with a row a language.
 
     Attributes:
-      name: what it is called.
       kind: 'run', 'baseline' or 'paper'.
       results: for each seed the results by task; those of a paper are of no examples.
       picks: the runs, for the kind 'run'.
@@ -247,7 +246,7 @@ def _with_setting(pick: Pick) -> Iterator[tuple[str, Pick]]:
     """
     scenario = pick.run.scenario
     if scenario is None:
-        yield _with_variant(pick, _folder(pick)), pick
+        yield _with_variant(pick, pick.run.name), pick
         return
     title = SETTING_TITLES.get(scenario.name, scenario.name)
     variant = f', {pick.variant}' if pick.variant else ''
@@ -304,12 +303,14 @@ def config_table(picks: Sequence[Pick]) -> Table | None:
         if not pick.run.system:
             distinct.setdefault(pick.run.config_hash, []).append(pick)
     groups = [[dataclasses.replace(p, variant='') for p in of_one] for of_one in distinct.values()]
-    leaves = [dict(config_lib.leaves(of_one[0].run.config)) for of_one in groups]
     texts = [
-        {key: value if isinstance(value, str) else json.dumps(value, default=str)
-         for key, value in of_one.items() if key.rpartition('.')[2] not in ('seed', 'workdir')}
-        for of_one in leaves
-    ]  # fmt: skip
+        {
+            key: value if isinstance(value, str) else json.dumps(value, default=str)
+            for key, value in config_lib.leaves(of_one[0].run.config)
+            if key.rpartition('.')[2] not in ('seed', 'workdir')
+        }
+        for of_one in groups
+    ]
     keys = dict.fromkeys(key for of_one in texts for key in of_one)
     keys = [key for key in keys if len({of_one.get(key) for of_one in texts}) > 1]
     if not keys:
@@ -370,7 +371,7 @@ def _group_names(groups: list[list[Pick]]) -> list[str]:
     """Names groups of runs: RUNS/mt5_1 and RUNS/mt5_2 are mt5, if nothing else has that name."""
     names = _distinct_names([members[0] for members in groups])
     shared = [
-        {_with_variant(pick, _NUMBER.sub('', _folder(pick))) for pick in members}
+        {_with_variant(pick, _NUMBER.sub('', pick.run.name)) for pick in members}
         for members in groups
     ]
     for place, (members, of_members) in enumerate(zip(groups, shared, strict=True)):
@@ -383,7 +384,7 @@ def _group_names(groups: list[list[Pick]]) -> list[str]:
 
 def _distinct_names(picks: list[Pick]) -> list[str]:
     """Names runs by their folders; those of equal names with the folder above, too."""
-    names = [_with_variant(pick, _folder(pick)) for pick in picks]
+    names = [_with_variant(pick, pick.run.name) for pick in picks]
     told = list(names)
     for place, pick in enumerate(picks):
         if names.count(names[place]) > 1:
@@ -392,12 +393,6 @@ def _distinct_names(picks: list[Pick]) -> list[str]:
             known = (f'{names[place]} ({folder.name})', f'{folder.parent.name}/{names[place]}')
             told[place] = clean(known[0] if pick.run.system else known[1])
     return told
-
-
-def _folder(pick: Pick) -> str:
-    if pick.run.system:
-        return clean(pick.run.system)
-    return clean(pick.run.workdir.resolve().name)
 
 
 def _with_variant(pick: Pick, name: str) -> str:

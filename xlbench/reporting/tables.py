@@ -81,7 +81,6 @@ class Row(NamedTuple):
     """One row with a cell for each column.
 
     Attributes:
-      name: what it is called.
       kind: a line separates rows of different kinds, where there is room for one.
       labels: its name in parts, for a table with several columns of labels.
       section: the heading that it stands below.
@@ -104,9 +103,6 @@ class Table:
     """One table, or why there is none.
 
     Attributes:
-      title: what it shows.
-      columns: their heads.
-      rows: from the top down.
       head: what the names of the rows are.
       notes: sentences under it, that about the data first.
       about: what its caption begins with in place of the title.

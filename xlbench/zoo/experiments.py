@@ -56,7 +56,6 @@ class Experiment(msgspec.Struct, omit_defaults=True):
       name: of the config, or else of the first workdir.
       workdir: last name of the first workdir.
       key: the same of the same experiment.
-      score: its main score.
       costs: hours and hardware, by the names in `COSTS`.
       section: all that a page says of it below its heading, as Markdown.
     """
@@ -143,7 +142,10 @@ def _of_sweep(sweep: Sweep) -> Experiment:
         },
         notes.short_hashes([sweep.about.contents]),
         _sweep_hash(sweep),
-        map(_part_of_sweep, sweep_systems.systems([sweep])),
+        (
+            (_headline(one), _blocks(one.title, [one.about_data], sweep_tables.of_results(one)))
+            for one in sweep_systems.systems([sweep])
+        ),
     )
 
 
@@ -226,19 +228,13 @@ def _part(section: Section) -> tuple[str, list[str]]:
     """The average of a section's main score, or one for each setting; and its tables."""
     score, column = section.scores[0], section.columns[-1]
     named = ' '.join(filter(None, (score, column.group, column.label)))
-    runs = [system for system in section.systems if system.kind == 'run']
     decimals = section.decimals_of(score)
-    cells = {system.name: system.cell(score, column.tasks, decimals) for system in runs}
-    said = [f'{n}: {c}' if len(runs) > 1 else str(c) for n, c in cells.items() if not c.is_missing]
+    cells = {system.name: system.cell(score, column.tasks, decimals) for system in section.runs}
+    is_one = len(section.runs) == 1
+    said = [str(c) if is_one else f'{n}: {c}' for n, c in cells.items() if not c.is_missing]
     headline = f'{named} {", ".join(said)}' if said else ''
     title = f'{section.title}, {section.split} split'
     return headline, _blocks(title, section.notes, layout.tables(section))
-
-
-def _part_of_sweep(system: System) -> tuple[str, list[str]]:
-    """The headline of one task, and its tables that need nothing but results."""
-    made = sweep_tables.of_results(system)
-    return _headline(system), _blocks(system.title, [system.about_data], made)
 
 
 def _headline(system: System) -> str:

@@ -20,7 +20,7 @@ from xlbench.reporting.results import Run
 from xlbench.reporting.sections import Section, direction
 from xlbench.reporting.statistics import half_width
 from xlbench.reporting.systems import Pick, System
-from xlbench.reporting.tables import Cell, Figure, Row, Table, clean
+from xlbench.reporting.tables import Cell, Figure, Row, Table
 from xlbench.system import errors, sessions
 from xlbench.system.files import Json
 
@@ -52,7 +52,7 @@ def of_tables(
     made = [
         {
             'id': f's{i}', 'title': head, 'lead': lead, 'data_note': '', 'notes': [],
-            'answer': None, 'folded': [], 'examples': None, 'costs': None, 'runs': [],
+            'answer': None, 'folded': [], 'examples': None, 'runs': [],
             'tables': [(_Shown.of(table, {}, table.title), [])],
             'plots': dict.fromkeys(('maps', 'curves'), ()),
         }
@@ -121,7 +121,7 @@ def _section(section: Section, name: str) -> dict[str, object]:
         'folded': [shown(table) for table in made if table.title in scores[1:]],
         'plots': {part: list(map(_drawn, figures)) for part, figures in groups.items()},
         'examples': examples.content(section, style),
-        'runs': _runs(section),
+        'runs': [_of_run(pick) for pick in {id(pick.run): pick for pick in section.picks}.values()],
     }
 
 
@@ -186,7 +186,7 @@ def reference(table: Table, score: str) -> str:
     """
     for kind in ('paper', 'baseline'):
         known = [
-            (row.cells[-1].value * (direction(score) or 1), row.name)
+            (row.cells[-1].value * direction(score), row.name)
             for row in table.rows
             if row.kind == kind and row.cells[-1].value is not None
         ]
@@ -232,7 +232,7 @@ def _answer(section: Section, style: Style) -> dict[str, Json] | None:
             and (kind == 'paper' or s.count(tasks) == best.count(tasks))
         ]  # fmt: skip
         if known:
-            top = max(known, key=lambda system: (sign or 1) * cells[system.name].value)
+            top = max(known, key=lambda system: sign * cells[system.name].value)
             difference = f'{value - cells[top.name].value:+.{decimals}f}'
             others.append((label, top.name, str(cells[top.name]), difference))
     where = _where(style, [s for s in style.ranked if not cells[s.name].is_missing])
@@ -264,11 +264,6 @@ def _where(style: Style, scored: Sequence[System]) -> str:
     return where
 
 
-def _runs(section: Section) -> list[dict[str, str | dict[str, str]]]:
-    """The facts that are known of each run: its name, facts, commands, signatures and config."""
-    return [_of_run(pick) for pick in {id(pick.run): pick for pick in section.picks}.values()]
-
-
 def _speed(run: Run) -> str:
     """Medians over the steps that were logged. Example: '12 examples/s, 3400 tokens/s'."""
     series = {
@@ -279,6 +274,7 @@ def _speed(run: Run) -> str:
 
 
 def _of_run(pick: Pick) -> dict[str, str | dict[str, str]]:
+    """The facts that are known of a run: its name, facts, commands, signatures and config."""
     run = pick.run
     signatures = {
         f'{task}, {metric}': signature
@@ -298,7 +294,7 @@ def _of_run(pick: Pick) -> dict[str, str | dict[str, str]]:
     commands = dict.fromkeys(origins.command(one.command, cwd) for one in recorded)
     config = json.dumps(run.config, indent=1, ensure_ascii=False, sort_keys=True, default=str)
     return {
-        'name': clean(run.system or run.workdir.resolve().name),
+        'name': run.name,
         'facts': facts,
         'commands': '\n'.join(filter(None, commands)),
         'signatures': signatures,

@@ -57,10 +57,9 @@ class Style:
 
 def of_section(section: Section) -> Style:
     """Ranks the runs of a section by its main score, and gives the best ones colours."""
-    runs = [system for system in section.systems if system.kind == 'run']
-    column = None
+    runs, column = section.runs, None
     if section.scores and section.columns:
-        column, sign = _shared(section, runs), direction(section.scores[0]) or 1
+        column, sign = _shared(section, runs), direction(section.scores[0])
 
         def rank(system: System) -> tuple[bool, int, str, float]:
             # Scores of other numbers of examples do not compare: the most examples come first.
@@ -112,7 +111,7 @@ def maps(section: Section, style: Style, prefix: str) -> list[Figure]:
     if not (section.scores and section.benchmark):
         return []
     score = section.scores[0]
-    sign = direction(score) or 1
+    sign = direction(score)
     # Tasks of the benchmark, in the order of the section's columns.
     every = [task_name(column.tasks[0]) for column in section.columns if len(column.tasks) == 1]
     made: list[_Map] = []
@@ -152,7 +151,7 @@ def _is_square(cells: Mapping[tuple[str, str], float]) -> bool:
 
 def _map(name: str, one: _Map, score: str, decimals: int, limits: tuple[float, float]) -> Figure:
     size = (max(_WIDTH, 0.8 + 0.5 * len(one.targets)), 0.8 + 0.34 * len(one.sources))
-    sign = direction(score) or 1
+    sign = direction(score)
 
     def draw(canvas: Canvas) -> None:
         axes = canvas.subplots()
@@ -259,14 +258,18 @@ def _curves(
         axes = canvas.subplots()
         # Those in grey first, so that they lie behind.
         for line in sorted(lines, key=lambda line: line.system.name in style.places):
-            _draw_curve(axes, line, dashes[clean(line.evaluation)], style, direction(score) or 1)
-        _scale(axes, label)
+            _draw_curve(axes, line, dashes[clean(line.evaluation)], style, direction(score))
+        axes.grid(axis='y', color=drawing.LINE, linewidth=0.8)
+        axes.set_axisbelow(True)
+        axes.spines[:].set_color(drawing.LINE)
+        axes.tick_params(colors=drawing.SOFT, labelcolor=drawing.BLACK, length=0)
+        # Beside long names a long label would reach beyond the plot.
+        axes.set_ylabel(textwrap.fill(label, _LONGEST), color=drawing.SOFT)
         axes.set_xlabel('step', color=drawing.SOFT)
         axes.margins(y=0.12)
         _draw_stages(axes, stages)
         _legend(canvas, shown, style)
 
-    best = ' A ring marks the best step of each line.'
     told = f' Vertical lines are where stages begin: {", ".join(stages)}.' if stages else ''
     kinds = [e for e in evaluations if e]
     several = (
@@ -274,7 +277,8 @@ def _curves(
     )
     names = ', '.join(system.name for system in shown[:_LISTED])
     names += f' and {len(shown) - _LISTED} more' if len(shown) > _LISTED else ''
-    described = f'{title} by step of {names}.{best}{told}{several}'
+    best = 'A ring marks the best step of each line.'
+    described = f'{title} by step of {names}. {best}{told}{several}'
     size = (_WIDTH, 2.4 + _legend_height(shown, style))
     return Figure(name, Table(title, notes=(described,)), size, draw)
 
@@ -329,16 +333,6 @@ def _legend_height(systems: Sequence[System], style: Style) -> float:
     """The inches that a legend needs."""
     coloured = sum(system.name in style.places for system in systems)
     return 0.1 + 0.17 * -(-(coloured + (coloured < len(systems))) // 2)
-
-
-def _scale(axes: Axes, label: str) -> None:
-    """Gives a plot quiet lines behind it, and names what goes up."""
-    axes.grid(axis='y', color=drawing.LINE, linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[:].set_color(drawing.LINE)
-    axes.tick_params(colors=drawing.SOFT, labelcolor=drawing.BLACK, length=0)
-    # Beside long names a long label would reach beyond the plot.
-    axes.set_ylabel(textwrap.fill(label, _LONGEST), color=drawing.SOFT)
 
 
 def _shortened(name: str) -> str:

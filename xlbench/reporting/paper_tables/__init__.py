@@ -2,8 +2,7 @@
 
   board    runs by the setting that they follow and the model that they begin from
   form     a table in the paper's own form, with its numbers or with those of runs
-  scores   tables of scores, and of two stages
+  scores   tables and figures of scores, and of two stages
   judged   what judges said of texts, as tables and figures, and sizes of data
-  plots    figures of scores
   making   the tables and figures that are asked for, by their numbers, and their files
 """

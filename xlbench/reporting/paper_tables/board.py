@@ -47,11 +47,8 @@ class Board:
     """The systems of a benchmark, each under its setting and model.
 
     Attributes:
-      benchmark: whose tasks they have.
-      systems: those of runs.
       chains: by model, systems that generate in one language and translate what they wrote.
       data: 'sample', 'official' or 'other'.
-      split: that was scored.
       notes: what has to be said of the data and the runs, about the data first.
       others: systems and runs that follow no setting, by name.
     """
@@ -98,10 +95,8 @@ class Board:
         scenario, model = key
         if not self.is_official or model not in self.benchmark.paper_models:
             return Cell()
-        places = (benchmarks.parse_task(task)[1:] for task in tasks)
-        found = (self.benchmark.paper_scores(model, scenario, *place) or {} for place in places)
-        values = [scores.get('ensemble' if score == RATING else score) for scores in found]
-        return Cell() if None in values else Cell(statistics.fmean(values), None, decimals)
+        paper = systems_lib.paper(self.benchmark, model, scenario, tasks, model)
+        return paper.cell('ensemble' if score == RATING else score, tasks, decimals)
 
     def printed(
         self, paper_table: PaperTable, places: Iterable[tuple[Mapping[str, str], str]]
@@ -176,7 +171,8 @@ def read(sections: Sequence[Section], benchmark: ParallelBenchmark, rating: str)
     others = []
     for pick in section.picks:
         if rating:
-            pick = _rated(pick, rating)
+            rated = {task: _with_rating(r, rating) for task, r in pick.results.items()}
+            pick = dataclasses.replace(pick, results=rated)
         if pick.chain[1:] and pick.chain[-1].startswith('translate:'):
             model = _model_of_chain(benchmark, pick.chain[0], section.picks)
             chained.setdefault(model, []).append(pick)
@@ -239,13 +235,6 @@ def _model_of_chain(benchmark: benchmarks.Benchmark, first: str, picks: Sequence
             return model_of(benchmark, pick.run)
     known = (m for m, part in benchmark.paper_checkpoints.items() if part in first.lower())
     return next(known, first)
-
-
-def _rated(pick: Pick, path: str) -> Pick:
-    """A run whose texts have the rating that a file of `xlbench.annotate fit` predicts."""
-    return dataclasses.replace(
-        pick, results={task: _with_rating(result, path) for task, result in pick.results.items()}
-    )
 
 
 def _with_rating(result: Result, path: str) -> Result:

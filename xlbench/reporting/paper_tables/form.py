@@ -30,8 +30,6 @@ def fill(
     """A table with the labels, heads and order of a paper's; a cell without a number has a '-'.
 
     Args:
-      benchmark: whose paper it is.
-      form: the paper's table.
       value: the text of a score, by the key of its cell and its name; None for none.
       whose: what the caption ends with. Example: as printed in arXiv:2202.05599
       notes: below it, behind the paper's own notes and those that name what is empty.

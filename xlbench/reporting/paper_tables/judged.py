@@ -13,10 +13,11 @@ from xlbench.benchmarks import SCENARIO_TITLES, Benchmark, PaperTable, parse_tas
 from xlbench.benchmarks.paper import Key
 from xlbench.data import readers
 from xlbench.reporting.notes import SAMPLE_DATA
-from xlbench.reporting.paper_tables import board as board_lib, form, plots
+from xlbench.reporting.paper_tables import board as board_lib, form, scores
 from xlbench.reporting.paper_tables.board import Board, Compared
 from xlbench.reporting.results import Result, Run, task_name
 from xlbench.reporting.sections import Section
+from xlbench.reporting.statistics import coefficient
 from xlbench.reporting.tables import Cell, Column, Figure, Row, Table
 from xlbench.system import errors, files, untrusted
 
@@ -157,7 +158,7 @@ def regressors(board: Board, paper_table: PaperTable, fits: Fits) -> Table:
     rows = []
     for target, of_target in fits.regressors.items():
         best = max((r for r in of_target.values() if r == r), default=None)
-        cells = [_correlation(of_target[name], best) for name in names]
+        cells = [coefficient(of_target[name], best) for name in names]
         printed = board.printed(paper_table, (({'target': target}, name) for name in names))
         rows += Compared((target,), cells, printed).rows
     said = [
@@ -175,7 +176,7 @@ def correlations(paper_table: PaperTable, fits: Fits) -> Table:
     names = [score for score in paper_table.scores or known if score in known]
     rows = []
     for name in names:
-        cells = (_correlation(fits.scores[target][name]) for target in targets)
+        cells = (coefficient(fits.scores[target][name]) for target in targets)
         rows.append(Row(name, 'run', tuple(cells)))
     lacking = [score for score in paper_table.scores if score not in known]
     said = ['Pearson correlation with ratings, on texts that nothing was fitted on.']
@@ -266,10 +267,6 @@ def _counts(groups: Mapping[board_lib.Key, Sequence[RatedText]]) -> str:
     return f'{span} texts of each system, in {", ".join(langs)}'
 
 
-def _correlation(value: float, best: float | None = None) -> Cell:
-    return Cell(text='undefined') if value != value else Cell(value, None, 3, best=value == best)
-
-
 def preference(
     sections: Sequence[Section], paper_table: PaperTable, rated: Sequence[RatedText]
 ) -> Figure | Table:
@@ -287,9 +284,11 @@ def preference(
             rows.append(Row(f'{task} (no run)', 'run', (Cell(),) * (len(paper_table.scores) + 1)))
             continue
         folder, result = one
-        values = (result.scores.get(score) for score in paper_table.scores)
-        cells = (Cell(value, None, _DECIMALS) for value in values)
-        rows.append(Row(f'{task} ({folder})', 'run', (*cells, _preferred(rated, folder))))
+        points = [statistics.fmean(t.ratings.values()) for t in rated if t.system == folder]
+        preferred = 50 * (1 + statistics.fmean(points)) if points else None
+        values = (*map(result.scores.get, paper_table.scores), preferred)
+        cells = tuple(Cell(value, None, _DECIMALS) for value in values)
+        rows.append(Row(f'{task} ({folder})', 'run', cells))
     columns = Column.named((*paper_table.scores, _PREFERRED))
     said = [f'{_PREFERRED} is the share of judgements in %, where two sets of replies are shown.']
     if not rated:
@@ -297,7 +296,7 @@ def preference(
     if any(section.data == 'sample' for section in sections):
         said.insert(0, SAMPLE_DATA)
     numbers = Table(paper_table.heading, columns, tuple(rows), 'model', tuple(said))
-    return plots.side_by_side(paper_table, numbers)
+    return scores.side_by_side(paper_table, numbers)
 
 
 def _english(sections: Sequence[Section], task: str) -> tuple[str, Result] | None:
@@ -308,9 +307,3 @@ def _english(sections: Sequence[Section], task: str) -> tuple[str, Result] | Non
             if not pick.variant and name in pick.results:
                 return pick.run.workdir.resolve().name, pick.results[name]
     return None
-
-
-def _preferred(rated: Sequence[RatedText], system: str) -> Cell:
-    """The share of judgements that prefer the sets of a system, in %."""
-    points = [statistics.fmean(t.ratings.values()) for t in rated if t.system == system]
-    return Cell(50 * (1 + statistics.fmean(points)), None, _DECIMALS) if points else Cell()

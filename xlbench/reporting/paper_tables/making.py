@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from xlbench.benchmarks import Benchmark, PaperTable, ParallelBenchmark
 from xlbench.reporting import layout, notes as notes_lib, sections as sections_lib
-from xlbench.reporting.paper_tables import board as board_lib, form, judged, plots, scores
+from xlbench.reporting.paper_tables import board as board_lib, form, judged, scores
 from xlbench.reporting.paper_tables.board import Board
 from xlbench.reporting.paper_tables.judged import Fits, RatedText
 from xlbench.reporting.paper_tables.scores import Staged
@@ -116,17 +116,17 @@ def _by_language(material: Material, paper_table: PaperTable) -> Made:
 # What `PaperTable.shows` names.
 MAKERS: Mapping[str, Callable[[Material], Made]] = {
     'by_language': _by_language,
-    'correlations': lambda m, e: plots.correlations(e, judged.correlations(e, m.fits)),
-    'matrices': lambda m, e: plots.matrices(m.board, e),
+    'correlations': lambda m, e: scores.correlations(e, judged.correlations(e, m.fits)),
+    'matrices': lambda m, e: scores.matrices(m.board, e),
     'preference': lambda m, e: judged.preference(m.sections, e, m.rated),
     'ratings': lambda m, e: judged.ratings(m.board, e, m.rated),
     'regressors': lambda m, e: judged.regressors(m.board, e, m.fits),
     'scores': lambda m, e: scores.scores(m.board, e),
-    'settings': lambda m, e: plots.settings(m.board, e),
-    'stage_bars': lambda m, e: plots.stage_bars(m.board, e, m.staged(e), m.stages),
+    'settings': lambda m, e: scores.settings(m.board, e),
+    'stage_bars': lambda m, e: scores.stage_bars(m.board, e, m.staged(e), m.stages),
     'stages': lambda m, e: scores.stages(m.board, e, m.staged(e), m.stages),
     'thresholds': lambda m, e: judged.thresholds(m.board, e, m.rough),
-    'translation': lambda m, e: plots.translation(m.board, e),
+    'translation': lambda m, e: scores.translation(m.board, e),
 }
 
 
@@ -202,11 +202,6 @@ def section(material: Material, paper_tables: Sequence[PaperTable]) -> Section:
         besides=tuple(tables),
         figures=tuple(drawn),
     )
-
-
-def picture_names(drawn: Iterable[Figure]) -> list[str]:
-    """The files that figures become. Example: figure4.svg"""
-    return [f'{figure.name}.{kind}' for figure in drawn for kind in FIGURE_KINDS]
 
 
 def write_figures(drawn: Iterable[Figure], folder: pathlib.Path) -> list[pathlib.Path]:
