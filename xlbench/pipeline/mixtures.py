@@ -71,14 +71,14 @@ def mixing_rate(
       temperature: of 'temperature'.
       maximum: of 'capped'.
     """
-    arguments = {
-        'proportional': {},
-        'equal': {'maximum': 1},
-        'temperature': {'temperature': temperature},
-        'capped': {'maximum': maximum},
+    rates: dict[str, Callable[[float], float]] = {
+        'proportional': lambda count: count,
+        'equal': lambda count: min(count, 1),
+        'temperature': lambda count: count ** (1.0 / temperature),
+        'capped': lambda count: min(count, maximum),
     }
-    if not isinstance(kind, str) or kind not in arguments:
-        raise errors.unknown('mixing rate', kind, arguments)
+    if not isinstance(kind, str) or kind not in rates:
+        raise errors.unknown('mixing rate', kind, rates)
     for what, value in (('temperature', temperature), ('maximum', maximum)):
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not (number and 0 < value < math.inf):
@@ -89,12 +89,8 @@ def mixing_rate(
     def rate(task: DeclaredTask) -> float:
         split = _split.get()
         if task.cache_dir:
-            seqio = late.seqio()
-            return seqio.mixing_rate_num_examples(task, split=split, **arguments[kind])
-        count = _number(task, split)  # As seqio.mixing_rate_num_examples.
-        if kind in ('equal', 'capped'):
-            return float(min(count, arguments[kind]['maximum']))
-        return count ** (1.0 / temperature) if kind == 'temperature' else float(count)
+            return float(rates[kind](late.seqio().mixing_rate_num_examples(task, split=split)))
+        return float(rates[kind](_number(task, split)))
 
     return rate
 
