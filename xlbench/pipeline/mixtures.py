@@ -153,7 +153,7 @@ def mixture_rates(mixture: DeclaredMixture, split: str) -> dict[str, float]:
             raise
         raise errors.UserError(
             f'a rate of mixture {mixture.name} on split {split!r} cannot be computed '
-            f'({" ".join(str(error).split())[:200]}); give numbers, or pipeline.mixing_rate(...)'
+            f'({errors.printable(error)}); give numbers, or pipeline.mixing_rate(...)'
         ) from error
     for task, rate in rates.items():
         if not (rate > 0 and math.isfinite(rate)):

@@ -97,7 +97,7 @@ def _tfds_paths(
         place = loader._get_builder(split).data_path
         shards = source.list_shards(split)
     except Exception as error:  # Of any kind: no such data set, split or folder; no network.
-        said = ' '.join(str(error).split())[:300]
+        said = errors.printable(error, 300)
         raise errors.UserError(
             f'task {task.name} cannot find its TensorFlow Datasets: {said}'
         ) from error
@@ -215,7 +215,7 @@ def _pieces(task: str, brought: 'seqio.SentencePieceVocabulary') -> list[str]:
     try:
         model = brought.tokenizer
     except Exception as error:  # Of any kind: TensorFlow's files, SentencePiece, a network.
-        said = ' '.join(str(getattr(error, 'message', error)).split())[:200]
+        said = errors.printable(getattr(error, 'message', error), 200)
         raise errors.UserError(
             f'task {task} cannot read its vocabulary {brought.sentencepiece_model_file}: {said}'
         ) from error

@@ -51,7 +51,7 @@ class Hub(NamedTuple):
                 self.name, self.config, split=self.split, revision=self.revision
             )
         except Exception as error:  # Of any kind: the name, the network, the disk, the files.
-            said = ' '.join(str(error).split())[:300]
+            said = errors.printable(error, 300)
             raise errors.UserError(f'the data set {self.name} cannot be read: {said}') from error
         paths = [entry['filename'] for entry in read.cache_files]
         if sum(rows.count(path, rows.Layout('arrow')) for path in paths) != len(read):

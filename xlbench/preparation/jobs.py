@@ -298,5 +298,5 @@ def reading(job: Job, policy: readers.BadRecords) -> Iterator[None]:
             raise
         if policy.error is not None:
             raise policy.error from None
-        said = ' '.join(str(getattr(error, 'message', error)).split())[:300]
+        said = errors.printable(getattr(error, 'message', error), 300)
         raise errors.UserError(f'{job} cannot be read: {said}') from error
