@@ -51,7 +51,7 @@ _NOTHING = Binding()
 _binding = contextvars.ContextVar('binding', default=_NOTHING)
 
 
-def _change(**fields: str | tokenizers.Tokenizer | NoTokenizer | readers.BadRecords | None) -> None:
+def _change(**fields: str | tokenizers.Tokenizer | NoTokenizer | None) -> None:
     _binding.set(dataclasses.replace(_binding.get(), **fields))
 
 
@@ -86,11 +86,9 @@ def bound(vocabulary: str | None, root: str) -> Iterator[None]:
         yield
 
 
-@contextlib.contextmanager
-def bad_records(policy: readers.BadRecords) -> Iterator[None]:
+def bad_records(policy: readers.BadRecords) -> contextlib.AbstractContextManager[None]:
     """Sets the treatment of bad records for datasets that are built in this block."""
-    with work.setting(_binding, dataclasses.replace(_binding.get(), policy=policy)):
-        yield
+    return work.setting(_binding, dataclasses.replace(_binding.get(), policy=policy))
 
 
 def policy() -> readers.BadRecords:

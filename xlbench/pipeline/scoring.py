@@ -24,9 +24,7 @@ def headline(task: DeclaredTask) -> str:
     return chosen
 
 
-def checked_headline(
-    name: str, chosen: str | None, default: str, metrics: Sequence[Metric]
-) -> str:
+def checked_headline(name: str, chosen: str | None, default: str, metrics: Sequence[Metric]) -> str:
     """Returns the headline of a new task; UserError for one that its metrics do not give."""
     if chosen is not None:
         from xlbench import metrics as metrics_lib

@@ -359,18 +359,13 @@ def _pack_elsewhere(
 ) -> Iterator[prepared.Packed]:
     """Packs batches in processes of their own, in their order."""
     vocabulary = pipeline.tokenizer().name, pipeline.root()
-    with work.Pool(processes, _load_tokenizer, *vocabulary) as workers:
-        yield from workers.run_in_order(_pack, ((encoding, batch) for batch in batches))
+    with work.Pool(processes, tokenizers.limit_threads, 1) as workers:
+        jobs = ((encoding, batch, *vocabulary) for batch in batches)
+        yield from workers.run_in_order(_pack, jobs)
 
 
-_tokenizer: tokenizers.Tokenizer | None = None  # In a process of `_pack_elsewhere`.
+def _pack(encoding: Encoding, batch: Texts, vocabulary: str, root: str) -> prepared.Packed:
+    return encoding.packed(_tokenizer(vocabulary, root), batch)
 
 
-def _load_tokenizer(vocabulary: str, root: str) -> None:
-    global _tokenizer
-    tokenizers.limit_threads(1)
-    _tokenizer = tokenizers.load(vocabulary, root)
-
-
-def _pack(encoding: Encoding, batch: Texts) -> prepared.Packed:
-    return encoding.packed(_tokenizer, batch)
+_tokenizer = functools.cache(tokenizers.load)  # In a process of `_pack_elsewhere`.
