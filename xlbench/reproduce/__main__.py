@@ -180,12 +180,12 @@ def _with_added(
 
 
 def _left(steps: Sequence[Step], state: State) -> list[Step]:
-    """The steps that can be run and are not done."""
+    """The steps that can be run and are not done; UserError if the workdir of one is refused."""
     gaps: dict[str, str] = {}
-    for step in steps:
-        if reason := running.why_not(step, gaps):
-            gaps[step.name] = reason
-    return [step for step in steps if step.name not in gaps and not state.is_done(step)]
+    found = [(step, *running.standing(step, state, gaps)) for step in steps]
+    if refused := [reason for _, kind, reason in found if kind == 'refused']:
+        raise UserError(refused[0])
+    return [step for step, kind, _ in found if kind == 'to do']
 
 
 def _tables(recipe: Recipe, args: argparse.Namespace) -> list[PaperTable]:

@@ -108,11 +108,8 @@ def experiments(recipe: Recipe, table: PaperTable, system: AddedSystem, size: st
         )
     if system.name in recipe.experiments and system.kind == _CONFIG:
         raise UserError(f'--add={system.name} has the name of another system; choose a new name')
-    if system.kind == _CONFIG:
-        commands, made = _trained(recipe, table, system, size)
-    else:
-        of_kind = {_CHAIN: _chains, _FOLDER: _scored, _PROMPT: _prompted}[system.kind]
-        commands, made = of_kind(recipe, table, system, size)
+    of_kind = {_CONFIG: _trained, _CHAIN: _chains, _FOLDER: _scored, _PROMPT: _prompted}
+    commands, made = of_kind[system.kind](recipe, table, system, size)
     return dataclasses.replace(
         recipe,
         commands={**recipe.commands, **{one.name: one for one in commands}},

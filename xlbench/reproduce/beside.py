@@ -19,7 +19,7 @@ from xlbench.reporting.paper_tables import form
 from xlbench.reporting.paper_tables.form import Systems
 from xlbench.reporting.statistics import t_test, table as table_of
 from xlbench.reporting.tables import Column, Table
-from xlbench.reproduce import bundles, outcome as outcome_lib, steps as steps_lib
+from xlbench.reproduce import bundles, outcome as outcome_lib, running, steps as steps_lib
 from xlbench.reproduce.outcome import Made, Outcome, Written
 from xlbench.reproduce.running import State
 from xlbench.system import files
@@ -98,16 +98,13 @@ def _own(outcome: Outcome, table: PaperTable) -> dict[str, list[pathlib.Path]]:
             if name in found or name not in recipe.experiments:
                 continue
             state = State(way.workdir, steps_lib.steps(recipe, [name], way))
-            undone = {step: 'not run' for step in state.steps if not _is_done(state, step)}
+            undone = {
+                one: 'not run'
+                for one, step in state.steps.items()
+                if running.standing(step, state, {})[0] != 'done'
+            }
             found |= Outcome(recipe, [name], way, state, undone).folders([name])
     return found
-
-
-def _is_done(state: State, name: str) -> bool:
-    try:
-        return state.is_done(state.steps[name])
-    except UserError:  # Of another config.
-        return False
 
 
 def shown(

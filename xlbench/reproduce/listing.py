@@ -62,7 +62,10 @@ def of_steps(steps: Sequence[Step], state: State, topology: str) -> Iterator[str
     total = 0.0
     done = 0
     for step in steps:
-        words = _standing(step, state, gaps)
+        words, reason = running.standing(step, state, gaps)
+        if words == 'to do' and (reason := state.record(step).failed):
+            words = 'failed'
+        words += f': {reason}' if reason else ''
         done += words == 'done'
         if step.name in planned:
             total += 0.0 if words == 'done' else planned[step.name]
@@ -73,22 +76,6 @@ def of_steps(steps: Sequence[Step], state: State, topology: str) -> Iterator[str
         yield f'{step.name:<36} {step.command.program:<15} {words}{needs}'
     left = f'; the remaining trainings take about {total:.0f} hours on {topology} (40 % MFU)'
     yield f'{done} of {_plural(len(steps), "command")} done{left if total else ""}'
-
-
-def _standing(step: Step, state: State, gaps: dict[str, str]) -> str:
-    """'done', 'to do', or why not; what cannot be done is put into `gaps`."""
-    if reason := running.why_not(step, gaps):
-        gaps[step.name] = reason
-        return f'cannot be run: {reason}'
-    try:
-        done = state.is_done(step)
-    except UserError as error:
-        gaps[step.name] = str(error)
-        return f'refused: {error}'
-    if done:
-        return 'done'
-    failed = state.record(step).failed
-    return f'failed: {failed}' if failed else 'to do'
 
 
 def _num_steps(config: ConfigDict) -> int:

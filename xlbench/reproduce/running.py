@@ -138,15 +138,10 @@ def run(
     gaps: dict[str, str] = {}
     for number, step in enumerate(steps, 1):
         place = f'{number}/{len(steps)} {step.name}'
-        if reason := why_not(step, gaps):
-            gaps[step.name] = reason
-            continue
-        try:
-            if state.is_done(step):
-                continue
-        except UserError as error:
-            gaps[step.name] = str(error)
-            say(f'{place}: {error}')
+        kind, reason = standing(step, state, gaps)
+        if kind == 'refused':
+            say(f'{place}: {reason}')
+        if kind != 'to do':
             continue
         say(f'{place}: started, prints to {state.log(step)}')
         if failed := _attempts(step, state, runner):
@@ -157,12 +152,22 @@ def run(
     return gaps
 
 
-def why_not(step: Step, gaps: dict[str, str]) -> str:
-    """The reason why a step cannot be run: its own, or that of one it needs; '' if it can."""
+def standing(step: Step, state: State, gaps: dict[str, str]) -> tuple[str, str]:
+    """Says of a step 'done' or 'to do'; or 'cannot be run' or 'refused', and why.
+
+    The reason is its own, or that of a step that it needs; it is put into `gaps`.
+    """
     lost = [name for name in step.needs if name in gaps]
-    if not lost or step.missing:
-        return step.missing
-    return f'it needs {lost[0]}: {gaps[lost[0]]}'
+    kind, reason = 'cannot be run', step.missing
+    if lost and not reason:
+        reason = f'it needs {lost[0]}: {gaps[lost[0]]}'
+    if not reason:
+        try:
+            return 'done' if state.is_done(step) else 'to do', ''
+        except UserError as error:  # Its workdir is of another config.
+            kind, reason = 'refused', str(error)
+    gaps[step.name] = reason
+    return kind, reason
 
 
 def _attempts(step: Step, state: State, runner: Runner) -> str:
