@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 import pathlib
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from xlbench import benchmarks, config as config_lib
@@ -54,14 +54,14 @@ def written(
     """A table with new systems; its files, cards, and a bundle that is named, are written."""
     recipe, settings, state = outcome.recipe, outcome.settings, outcome.state
     made = outcome.folders(outcome.experiments)
-    lacking = outcome_lib.fill(recipe, table, made, metrics, say)
+    lacking = outcome_lib.fill(recipe, table, made, metrics)
     beside = shown(recipe, table, names, made, _own(outcome, table))
     folders = list(dict.fromkeys(folder for of_one in made.values() for folder in of_one))
     place = state.folder / 'added' / f'{table.name} {" ".join(names)}'.replace(' ', '-')
     trained = [step.folder for step in state.steps.values() if step.command.program == 'train']
     every = dict.fromkeys([*folders, *trained])
     carded = [one for one in every if (one / 'config.json').is_file()]
-    cards = _write_cards(carded, place / 'cards', say)
+    cards = _write_cards(carded, place / 'cards')
     took = sum(state.record(step).seconds for step in state.steps.values())
     cost = _cost(folders, took)
     said = [*lacking, *beside.notes, cost]
@@ -107,9 +107,7 @@ def _own(outcome: Outcome, table: PaperTable) -> dict[str, list[pathlib.Path]]:
     return found
 
 
-def shown(
-    recipe: Recipe, table: PaperTable, names: Sequence[str], made: Made, own: Made
-) -> Beside:
+def shown(recipe: Recipe, table: PaperTable, names: Sequence[str], made: Made, own: Made) -> Beside:
     """New systems beside the paper's.
 
     Args:
@@ -225,9 +223,7 @@ def _cost(folders: Sequence[pathlib.Path], seconds: float) -> str:
     return f'Cost: {"; ".join(said)}.'
 
 
-def _write_cards(
-    folders: Sequence[pathlib.Path], target: pathlib.Path, say: Callable[[str], None]
-) -> list[pathlib.Path]:
+def _write_cards(folders: Sequence[pathlib.Path], target: pathlib.Path) -> list[pathlib.Path]:
     """Writes a model card for each run into a folder, and returns their files."""
     written = []
     for folder in folders:

@@ -9,7 +9,6 @@ that do not need it. Ctrl-C, SIGTERM and SIGHUP are passed on to the child, whic
 If this process is killed, the child goes on by itself, and holds the lock of what it writes.
 """
 
-import contextlib
 import hashlib
 import json
 import pathlib
@@ -18,7 +17,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 
 import msgspec
@@ -218,8 +217,12 @@ def start(step: Step, log: pathlib.Path) -> int:
             # The first lets it save what it has.
             child.send_signal(signal.SIGTERM if len(signals) == 1 else signal.SIGKILL)
 
-        with _handling(tell):
+        before = {number: signal.signal(number, tell) for number in _SIGNALS}
+        try:
             code = child.wait()
+        finally:
+            for number, old in before.items():
+                signal.signal(number, old)
     if signals:
         name = signal.Signals(signals[0]).name
         raise Interrupted(f'{name}: {step.name} was stopped; the same command continues from there')
@@ -233,13 +236,3 @@ def last_line(log: pathlib.Path) -> str:
         lines = file.read().decode(errors='replace').splitlines()
     said = [line for line in lines if line.strip() and not line.startswith('$ ')]
     return printable(said[-1].removeprefix('error: '), 300) if said else ''
-
-
-@contextlib.contextmanager
-def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    before = {number: signal.signal(number, handler) for number in _SIGNALS}
-    try:
-        yield
-    finally:
-        for number, old in before.items():
-            signal.signal(number, old)
