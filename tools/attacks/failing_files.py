@@ -406,7 +406,8 @@ class Attack:
         # What cannot be removed stays.
         kept = [f'left behind: {operation.path}']
         kept += [f'{operation.path}: '] if operation.what == 'remove' else []
-        bad = [x for x in self._compared(end) if not _numberless(x).startswith(tuple(kept))]
+        found = outcome.faults(end, self.scratch)
+        bad = [x for x in found if not _numberless(x).startswith(tuple(kept))]
         if code == 0 and not told and bad:
             wrong.append(f'went on, to another end: {bad}')
         again, words = _start(command, self.scratch)
@@ -414,7 +415,7 @@ class Attack:
             pass  # What is there is not written again.
         elif again != 0:
             wrong.append(f'started again, it ended with code {again}: {words[-1500:]}')
-        elif bad := self._compared(end):
+        elif bad := outcome.faults(end, self.scratch):
             wrong.append(f'started again, it came to another end: {bad}')
         kind = 'went on' if code == 0 else 'one line'
         self.counts[f'{name}: {kind if not wrong else "WRONG"}'] += 1
@@ -425,10 +426,6 @@ class Attack:
         elif VERBOSE:
             took = time.monotonic() - began
             print(f'{name}: {took:.1f} s {said}\n  {lines[0] if lines else "went on"}')
-
-    def _compared(self, end: dict[str, Any]) -> list[str]:
-        bad = outcome.differences(end, outcome.content(self.scratch))
-        return [*bad, *(f'left behind: {name}' for name in outcome.leftovers(self.scratch))]
 
 
 def chooser(all_of_them: bool, sample: int, seed: int, match: str) -> Callable[[list], list]:
