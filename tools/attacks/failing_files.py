@@ -115,9 +115,7 @@ class Faults:
     ) -> Iterator[None]:
         """Inside, operations below the folder are seen.
 
-        Args:
-          folder: all that the phase works with.
-          target: an operation, which of its occurrences fails (from 0), and with what errno.
+        The target is an operation, which of its occurrences fails (from 0), and with what errno.
         """
         self.seen, self.struck, self._target = [], False, target
         self._counts.clear()
@@ -342,12 +340,7 @@ class Attack:
         self.scratch = folder / 'scratch'
 
     def run(self, name: str, choose: Callable[[list], list]) -> None:
-        """Attacks one command.
-
-        Args:
-          name: of it.
-          choose: of all attempts those that are made.
-        """
+        """Attacks one command by those of all attempts that `choose` gives."""
         command = EVERY[name]
         shutil.rmtree(self.scratch, ignore_errors=True)
         self.scratch.mkdir()
