@@ -8,8 +8,7 @@ and without a mask, loss, the gradients of some weights (`gradients/NAME`), what
 gives, and the special ids.
 """
 
-import pathlib
-
+import golden
 import numpy as np
 import torch
 from transformers import (
@@ -135,7 +134,7 @@ def examples(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return tuple(x.astype(np.int32) for x in (inputs, decoder_inputs, targets))
 
 
-def record(name: str, model: torch.nn.Module) -> dict[str, np.ndarray]:
+def record(name: str, model: torch.nn.Module) -> dict[str, np.ndarray | torch.Tensor]:
     """All that the tests compare."""
     pad = SPECIAL[name]['pad_token_id']
     arrays = examples(name)
@@ -144,12 +143,8 @@ def record(name: str, model: torch.nn.Module) -> dict[str, np.ndarray]:
     labels = labels.masked_fill(labels == pad, -100)
     out = model(input_ids=ids, attention_mask=mask, decoder_input_ids=decoder_ids, labels=labels)
     out.loss.backward()
-    gradients = dict(model.named_parameters())
-    with torch.no_grad():
-        unmasked = model(input_ids=ids, decoder_input_ids=decoder_ids)
-        greedy = model.generate(
-            input_ids=ids, attention_mask=mask, max_new_tokens=24, do_sample=False, num_beams=1
-        )
+    unmasked = model(input_ids=ids, decoder_input_ids=decoder_ids)
+    greedy = golden.greedy(model, ids, mask)
     weights = {
         key: value
         for key, value in model.state_dict(keep_vars=True).items()
@@ -160,26 +155,20 @@ def record(name: str, model: torch.nn.Module) -> dict[str, np.ndarray]:
     return {
         **dict(zip(('inputs', 'decoder_inputs', 'targets'), arrays, strict=True)),
         # Every third position, or sixth: the file is small.
-        'logits': out.logits.detach().numpy()[:, ::3],
-        'logits_without_mask': unmasked.logits.numpy()[:, ::6],
-        'loss': out.loss.detach().numpy(),
-        'greedy': greedy[:, 1:].numpy().astype(np.int32),
+        'logits': out.logits[:, ::3],
+        'logits_without_mask': unmasked.logits[:, ::6],
+        'loss': out.loss,
+        'greedy': greedy,
         **{key: np.int32(value) for key, value in ids.items()},
-        **{f'weights/{key}': value.detach().half().numpy() for key, value in weights.items()},
-        **{
-            f'gradients/{key}': gradients[key].grad.numpy()
-            for key in GRADIENTS
-            if key in gradients and gradients[key].requires_grad
-        },
+        **{f'weights/{key}': value.half() for key, value in weights.items()},
+        **golden.gradients(model, GRADIENTS),
     }
 
 
 def main():
     for name in MODELS:
         values = record(name, build(name))
-        path = pathlib.Path(__file__).parents[2] / 'tests' / 'goldens' / f'{name}.npz'
-        np.savez_compressed(path, **values)
-        print(path.name, path.stat().st_size, values['loss'], values['greedy'].tolist())
+        golden.save(name, values, values['loss'].item(), values['greedy'].tolist())
 
 
 if __name__ == '__main__':

@@ -8,9 +8,7 @@ behind the end, the logits and the loss of what the model itself feeds its decod
 and beam search give from the language on. Unicoder-xDAE is a BART whose tokens are scaled.
 """
 
-import pathlib
-
-import numpy as np
+import golden
 import torch
 from make_bart import _FAIRSEQ, SIZES, examples
 from transformers import (
@@ -21,27 +19,20 @@ from transformers import (
     MBartForConditionalGeneration,
 )
 
-GOLDENS = pathlib.Path(__file__).parents[2] / 'tests' / 'goldens'
 LANGUAGES = (57, 58, 59)  # One a row.
 PAD, EOS = _FAIRSEQ['pad_token_id'], _FAIRSEQ['eos_token_id']
 
 
 def load(name: str, config_class: type, model_class: type) -> torch.nn.Module:
     """A model with the weights of a family's goldens, whose tokens are scaled."""
-    stored = np.load(GOLDENS / f'{name}.npz')
     config = config_class(**SIZES, **_FAIRSEQ, forced_eos_token_id=None, scale_embedding=True)
     model = model_class(config)
-    state = {
-        key[8:]: torch.tensor(stored[key].astype(np.float32))
-        for key in stored
-        if key.startswith('weights/')
-    }
-    missing, unexpected = model.load_state_dict(state, strict=False)
+    missing, unexpected = model.load_state_dict(golden.weights(name), strict=False)
     assert not unexpected and all('embed_tokens' in k or 'lm_head' in k for k in missing), missing
     return model.eval()
 
 
-def mbart_25() -> dict[str, np.ndarray]:
+def mbart_25() -> dict[str, torch.Tensor]:
     """What mBART-25 makes of three examples, each in another language."""
     model = load('mbart', MBartConfig, MBartForConditionalGeneration)
     model.generation_config = GenerationConfig(**_FAIRSEQ)
@@ -70,21 +61,18 @@ def mbart_25() -> dict[str, np.ndarray]:
             for row, language in enumerate(LANGUAGES)
         ]
         made[name] = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD)
-    return {f'mbart25/{key}': value.detach().numpy() for key, value in made.items()}
+    return {f'mbart25/{key}': value for key, value in made.items()}
 
 
-def unicoder() -> dict[str, np.ndarray]:
+def unicoder() -> dict[str, torch.Tensor]:
     """The logits of a BART with scaled tokens."""
     model = load('bart', BartConfig, BartForConditionalGeneration)
     ids, decoder_ids, _ = (torch.tensor(x).long() for x in examples('bart'))
     mask = (ids != PAD).long()
     logits = model(input_ids=ids, attention_mask=mask, decoder_input_ids=decoder_ids).logits
-    return {'unicoder/logits': logits[:, ::3].detach().numpy()}
+    return {'unicoder/logits': logits[:, ::3]}
 
 
 if __name__ == '__main__':
-    arrays = mbart_25() | unicoder()
-    kinds = {'f': np.float32, 'i': np.int32}
-    arrays = {key: array.astype(kinds[array.dtype.kind]) for key, array in arrays.items()}
-    print({key: (array.shape, array.ravel()[:8].tolist()) for key, array in arrays.items()})
-    np.savez_compressed(GOLDENS / 'bart_variants.npz', **arrays)
+    made = mbart_25() | unicoder()
+    golden.save('bart_variants', made, {key: value.ravel()[:8] for key, value in made.items()})
