@@ -73,34 +73,23 @@ _LIBRARY = (os.path.dirname(os.__file__), '<frozen', '<string>')
 
 @dataclasses.dataclass(frozen=True)
 class Operation:
-    """One kind of it, at one place.
+    """One kind of it, at one place."""
 
-    Attributes:
-      what: a key of ERRORS.
-      place: the functions that led to it, innermost first.
-      path: below the scratch folder, without numbers.
-    """
-
-    what: str
-    place: str
-    path: str
+    what: str  # A key of ERRORS.
+    place: str  # The functions that led to it, innermost first.
+    path: str  # Below the scratch folder, without numbers.
 
     def __str__(self) -> str:
         return f'{self.what} {self.path} ({self.place})'
 
 
 class Faults:
-    """Sees the operations on files below a folder, and has one fail.
-
-    Attributes:
-      seen: all of them, in order.
-      struck: whether it has come to the one that fails.
-    """
+    """Sees the operations on files below a folder, and has one fail."""
 
     def __init__(self) -> None:
         self.folder = ''
-        self.seen: list[Operation] = []
-        self.struck = False
+        self.seen: list[Operation] = []  # In order.
+        self.struck = False  # Whether it has come to the one that fails.
         self._target: tuple[Operation, int, int] | None = None
         self._counts: collections.Counter[Operation] = collections.Counter()
         self._busy = threading.local()
@@ -278,10 +267,7 @@ EVERY = commands.COMMANDS | {'resume': _RESUME}
 
 
 def _keep_programs() -> None:
-    """Has every run use what the first one has traced and compiled, which takes most of its time.
-
-    All runs have the same model, batches and devices.
-    """
+    """Has every run use what the first one has traced and compiled: all have the same shapes."""
     compiled: dict[Any, Any] = {}
     compile_step, init_params = train_step.TrainStep._compile, train_step.init_params
     init_evaluator = generation.GenerationEvaluator.__init__

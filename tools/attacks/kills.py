@@ -95,12 +95,7 @@ def _work(command: Command, scratch: pathlib.Path, log: pathlib.Path) -> int:
 
 
 class Campaign:
-    """The kills of one command.
-
-    Attributes:
-      counts: how often what happened.
-      wrong: what may not happen, in words.
-    """
+    """The kills of one command: how often what happened, and what may not happen, in words."""
 
     def __init__(self, name: str, folder: pathlib.Path, seed: int):
         self.name, self.command = name, COMMANDS[name]

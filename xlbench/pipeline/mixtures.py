@@ -126,11 +126,8 @@ def add_mixture(
 
 @contextlib.contextmanager
 def _all_counted(tasks: Iterable[DeclaredTask]) -> Iterator[None]:
-    """Makes every task know its number of examples, for SeqIO's own rate functions.
-
-    These read it from SeqIO's cache, which is not used here, or from a source that may lack it.
-    """
-    tasks = list(tasks)
+    """Makes every task know its number of examples, for SeqIO's own rate functions."""
+    tasks = list(tasks)  # Which else look into SeqIO's cache, or a source that may lack it.
     for task in tasks:  # An attribute of the instance stands before the method of its class.
         task.num_input_examples = functools.partial(_number, task)
     try:

@@ -169,15 +169,11 @@ class AddPrefix:
     loss covers them, as in mBART's pretraining, so that decoding is the same with and without a
     forced first token. In retrieval the targets get the tokens of the inputs, BERT:
     [5, 6], [7] -> [CLS, 5, 6], [CLS, 7].
-
-    Attributes:
-      source_lang, target_lang: ISO codes of inputs and targets; None if there are several.
-      view: of the task, see `view`.
     """
 
-    source_lang: str | None = None
+    source_lang: str | None = None  # ISO codes of inputs and targets; None if there are several.
     target_lang: str | None = None
-    view: str = 'generation'
+    view: str = 'generation'  # Of the task, see `view`.
 
     def prefixes(self) -> dict[str, np.ndarray]:
         """Returns the tokens before each feature, [length] int32, of the vocabulary in use."""
@@ -395,17 +391,11 @@ def tagging_encoder(labels: Sequence[str] | Labels) -> Encoder:
 
 @dataclasses.dataclass(frozen=True)
 class EncodeLabelled:
-    """The step from texts and labels to ids, one record at a time.
+    """The step from texts and labels to ids, one record at a time."""
 
-    Attributes:
-      encoder: makes the function that encodes a record with the vocabulary in use.
-      texts: the fields of language, on which `prepare` trains vocabularies.
-      keep: further fields to keep.
-    """
-
-    encoder: Callable[[], Encoder]
-    texts: tuple[str, ...]
-    keep: tuple[str, ...] = ()
+    encoder: Callable[[], Encoder]  # Makes one with the vocabulary in use.
+    texts: tuple[str, ...]  # The fields of language, on which `prepare` trains vocabularies.
+    keep: tuple[str, ...] = ()  # Further fields to keep.
 
     def encode(
         self, batches: Iterable[Sequence[Mapping[str, str]]]

@@ -151,13 +151,9 @@ def run(
 ) -> None:
     """Prepares jobs on an engine; all of them are there at its end, or none.
 
-    Args:
-      jobs: what to prepare; root and vocabulary are bound, see `pipeline.bound`.
-      finished: called with each result.
-      engine: runs the stages.
-      root, vocabulary, skip_bad: as `mixtures.prepare` takes them.
-      force: also make what another process has made in the meantime.
-      shard_examples: examples of one file.
+    Root and vocabulary, which are bound as well, and `skip_bad` are as `mixtures.prepare` takes
+    them. `finished` is called with each result. With `force`, what another process has made in the
+    meantime is made again.
     """
     if not jobs:
         return

@@ -243,15 +243,10 @@ def make_vocabulary(
     model_type: str = 'unigram',
     if_missing: bool = False,
 ) -> None:
-    """Trains a SentencePiece vocabulary on the texts of tasks, into a new file.
+    """Trains a SentencePiece vocabulary on the texts of tasks, see `resolve`, into a new file.
 
-    Args:
-      mixtures, splits: see `resolve`.
-      path: of the model file; UserError if it exists, unless `if_missing`, which keeps it.
-      root: the data root.
-      size: pieces at most.
-      model_type: 'unigram' or 'bpe'.
-      if_missing: whether the file may exist.
+    Its `size` is the most pieces, and its type 'unigram' or 'bpe'. A file that exists is a
+    UserError, or is kept with `if_missing`.
     """
     if not 0 < size < 2**31:
         raise errors.UserError(f'--vocabulary_size is {size}; give a number of pieces like 8000')

@@ -36,17 +36,11 @@ _ENDINGS = ('.txt', '.jsonl')
 
 
 class AddedSystem(NamedTuple):
-    """A system as the command line names it.
+    """A system as the command line names it."""
 
-    Attributes:
-      name: in the table.
-      source: a config with its variant, a file of a chain, or a folder.
-      kind: the function that the file defines; '' for a folder; 'prompt:' for an engine.
-    """
-
-    name: str
-    source: str
-    kind: str
+    name: str  # In the table.
+    source: str  # A config with its variant, a file of a chain, or a folder.
+    kind: str  # The function that the file defines; '' for a folder; 'prompt:' for an engine.
 
     @property
     def folder(self) -> str:

@@ -31,17 +31,11 @@ _TEST = 'bootstrap'
 
 
 class Beside(NamedTuple):
-    """A table with rows of new systems; none where only the paper's own systems were scored.
+    """A table with rows of new systems; none where only the paper's own systems were scored."""
 
-    Attributes:
-      tables: the table in the paper's form.
-      differences: tables of tests.
-      notes: on the tests, where no table has them below it.
-    """
-
-    tables: list[Table]
-    differences: list[Table]
-    notes: Sequence[str] = ()
+    tables: list[Table]  # The table in the paper's form.
+    differences: list[Table]  # Of tests.
+    notes: Sequence[str] = ()  # On the tests, where no table has them below it.
 
 
 def written(
@@ -108,14 +102,9 @@ def _own(outcome: Outcome, table: PaperTable) -> dict[str, list[pathlib.Path]]:
 
 
 def shown(recipe: Recipe, table: PaperTable, names: Sequence[str], made: Made, own: Made) -> Beside:
-    """New systems beside the paper's.
+    """New systems beside the paper's; those with names of its rows have its released outputs.
 
-    Args:
-      recipe: with their experiments.
-      table: of the paper.
-      names: of the systems; those of rows of the paper have its released outputs.
-      made: their experiments.
-      own: finished experiments of other systems of the table.
+    The recipe has their experiments, `made`; `own` are finished ones of other systems of the table.
     """
     released = [name for name in names if name in models(table)]
     names = [name for name in names if name not in released]

@@ -39,10 +39,7 @@ def memory() -> int | None:
 
 
 def processor() -> str:
-    """The name of the processor; '' where the machine does not say.
-
-    Example: 'AMD EPYC 7B13'
-    """
+    """The name of the processor, 'AMD EPYC 7B13'; '' where the machine does not say."""
     try:
         lines = pathlib.Path('/proc/cpuinfo').read_text(encoding='utf-8', errors='replace')
     except OSError:
@@ -188,10 +185,7 @@ def _limits(*names: str) -> Iterator[int]:
 
 
 def too_few_files() -> str:
-    """Says that this process may open too few files for a program that uses jax; '' if it may.
-
-    Example: 'this process may have 30 files open at once, and 64 is the least ...'
-    """
+    """Says that this process may open too few files for a program that uses jax; '' if not."""
     for files in _limits('RLIMIT_NOFILE'):
         if files < LEAST_FILES:
             return (
