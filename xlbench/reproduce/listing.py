@@ -1,5 +1,6 @@
 """Lists the tables of a paper, their needs, the finished steps, and the hours of the others."""
 
+import collections
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -30,19 +31,14 @@ def of_paper(recipe: Recipe, size: str) -> Iterator[str]:
 
 def _counted(recipe: Recipe, experiments: Sequence[str], size: str) -> str:
     """Example: 48 experiments, 12 of each of M-BERT, XLM, mBART, mT5 = 48 train."""
-    models: dict[str, int] = {}
-    for name in experiments:
-        model = recipe.experiments[name].model
-        models[model] = models.get(model, 0) + 1
+    models = collections.Counter(recipe.experiments[name].model for name in experiments)
     counts = set(models.values())
     of_each = ''
     if len(models) > 1 and len(counts) == 1 and counts != {1}:
         of_each = f', {counts.pop()} of each of {", ".join(models)}'
-    programs: dict[str, int] = {}
-    missing = 0
-    for step in steps_of(recipe, experiments, Settings('.', size)):
-        programs[step.command.program] = programs.get(step.command.program, 0) + 1
-        missing += bool(step.missing)
+    steps = steps_of(recipe, experiments, Settings('.', size))
+    programs = collections.Counter(step.command.program for step in steps)
+    missing = sum(bool(step.missing) for step in steps)
     kinds = ', '.join(f'{count} {name}' for name, count in programs.items())
     lost = f'; {missing} cannot run at size {size}' if missing else ''
     return f'{_plural(len(experiments), "experiment")}{of_each} = {kinds}{lost}'
