@@ -344,7 +344,7 @@ def _pack_elsewhere(
     vocabulary = pipeline.tokenizer().name, pipeline.root()
     with work.Pool(processes, tokenizers.limit_threads, 1) as workers:
         jobs = ((encoding, batch, *vocabulary) for batch in batches)
-        yield from workers.run_in_order(_pack, jobs)
+        yield from workers.run(_pack, jobs, in_order=True)
 
 
 def _pack(encoding: Encoding, batch: Texts, vocabulary: str, root: str) -> prepared.Packed:
