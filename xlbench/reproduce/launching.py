@@ -9,7 +9,7 @@ import hashlib
 import pathlib
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import xlbench
 from xlbench.reproduce.steps import Step
@@ -121,8 +121,9 @@ def _jobsets(steps: Sequence[Step], launcher: str) -> dict[str, str]:
     return {'steps': '\n---\n'.join(f'# {step.name}\n{_filled(body, step)}' for step in steps)}
 
 
+Filling = Callable[[Sequence[Step], str], Mapping[str, str | int]]
 # Kind -> its launcher, the ending and the form of a level's file, and what fills the form.
-KINDS = {
+KINDS: dict[str, tuple[str, str, str, Filling]] = {
     'slurm': ('slurm.sbatch', 'sbatch', _SLURM, _array),
     'jobset': ('gke_jobset.yaml', 'yaml', _JOBSET, _jobsets),
 }
