@@ -5,10 +5,10 @@
 
 Each file holds the weights (`weights/NAME`), padded inputs, what the decoder is fed, logits with
 and without a mask, loss, the gradients of some weights (`gradients/NAME`), what greedy generation
-gives, and the special ids. The variants have the weights of mbart.npz and bart.npz. Of mBART-25 there
-are labels with the language behind the end, the logits and the loss of what the model itself feeds
-its decoder, and what greedy and beam search give from the language on. Unicoder-xDAE is a BART
-whose tokens are scaled.
+gives, and the special ids. The variants have the weights of mbart.npz and bart.npz. Of mBART-25
+there are labels with the language behind the end, the logits and the loss of what the model itself
+feeds its decoder, and what greedy and beam search give from the language on. Unicoder-xDAE is a
+BART whose tokens are scaled.
 """
 
 import golden
