@@ -312,10 +312,7 @@ def classification_preprocessors(
 ) -> 'list[Callable[..., tf.data.Dataset]]':
     """Returns the steps of a classification task, from records with a `label`.
 
-    Args:
-      labels: their names, in the order of their ids.
-      texts: the fields of the one or two texts.
-      keep: further fields to keep.
+    The labels are in the order of their ids; `texts` are the fields of the one or two texts.
     """
     encoder = functools.partial(
         classification_encoder, as_labels(labels, 'classification'), tuple(texts)
@@ -328,9 +325,7 @@ def tagging_preprocessors(
 ) -> 'list[Callable[..., tf.data.Dataset]]':
     """Returns the steps of a tagging task, from records of `words` and `tags`.
 
-    Args:
-      labels: all tags, in the order of their ids.
-      keep: further fields to keep.
+    The labels are all tags, in the order of their ids.
     """
     encoder = functools.partial(tagging_encoder, as_labels(labels, 'tagging'))
     return [EncodeLabelled(encoder, ('words',), tuple(keep)), cache_here]

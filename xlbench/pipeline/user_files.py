@@ -206,10 +206,7 @@ def file_source(
     """Returns the source of the records of a user's files.
 
     Args:
-      files: the files.
-      read_file: path -> records.
-      fields: of a record.
-      langs: ISO codes of inputs and targets.
+      files, read_file, fields, langs: path -> records with these fields, in these languages.
       layout_of: path -> the layout of a file of rows, whose rows are counted without making
         records; by default that of `files`.
       also: splits whose files decide the records of every split.
@@ -276,13 +273,10 @@ def read_rows(
     record_of: Callable[[rows.Values], readers.Record],
     labels: Labels | None = None,
 ) -> Read:
-    """Returns a reader of rows as records.
+    """Returns a reader of rows, of which these keys are needed, as records.
 
-    Args:
-      keys: the keys of a row that are needed.
-      layout: of the files.
-      record_of: the values of a row -> a record; ValueError if they are not right.
-      labels: the labels that records may have; by default any.
+    `record_of` makes a record of a row's values; ValueError if they are not right. Records may have
+    the `labels`, by default any.
     """
 
     def read(path: str) -> Iterator[readers.Record | readers.BadRecord]:

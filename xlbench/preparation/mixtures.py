@@ -45,10 +45,8 @@ def resolve(
 ) -> tuple[dict[Job, Size], list[tuple[registry.DeclaredMixture, str]]]:
     """Resolves names of mixtures or tasks.
 
-    Args:
-      mixtures: comma-separated or a sequence; NAME:SPLIT takes that split alone, NAME:SPLIT? those
-        of its tasks that have it.
-      splits: of the other names, likewise.
+    Both are comma-separated or a sequence; NAME:SPLIT takes that split alone, NAME:SPLIT? those of
+    its tasks that have it.
 
     Returns:
       The jobs in the order of the names; the mixtures, with the splits that all of their tasks
@@ -158,8 +156,7 @@ def prepare(
 
     Args:
       mixtures, splits: see `resolve`.
-      root: the data root.
-      vocabulary: see xlbench/data/tokenizers.
+      root, vocabulary: the data root; see xlbench/data/tokenizers.
       skip_bad: how many bad records may be skipped in the whole run.
       workers: processes; by default one for each core, and none beside this one for small data.
       force: also make what is up to date.
