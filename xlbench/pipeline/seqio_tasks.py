@@ -132,7 +132,12 @@ def check(task: pipeline.DeclaredTask, chosen: tokenizers.Tokenizer) -> None:
                 f'{", ".join(task.output_features)}); xlbench trains on inputs and targets'
             )
         if not isinstance(feature.vocabulary, Vocabulary | Labels):
-            _check_shape(task.name, name, feature)
+            rank, dtype = getattr(feature, 'rank', 1), getattr(feature, 'dtype', None)
+            if rank != 1 or (dtype is not None and not dtype.is_integer):
+                raise errors.UserError(
+                    f'feature {name!r} of task {task.name} has rank {rank} and type {dtype.name}; '
+                    'xlbench reads sequences of ids: rank 1, int32'
+                )
             _check_vocabulary(task.name, name, feature.vocabulary, chosen)
     if task.postprocessor is not None and (view := pipeline.view(task)) != 'generation':
         raise errors.UserError(
@@ -147,15 +152,6 @@ def is_plain(feature: Feature) -> bool:
         return True
     exactly = type(feature) is late.seqio().Feature
     return exactly and (feature.rank, feature.dtype.name) == (1, 'int32')
-
-
-def _check_shape(task: str, name: str, feature: Feature) -> None:
-    rank, dtype = getattr(feature, 'rank', 1), getattr(feature, 'dtype', None)
-    if rank != 1 or (dtype is not None and not dtype.is_integer):
-        raise errors.UserError(
-            f'feature {name!r} of task {task} has rank {rank} and type {dtype.name}; xlbench reads '
-            'sequences of ids: rank 1, int32'
-        )
 
 
 def vocabulary_of(task: pipeline.DeclaredTask) -> str:

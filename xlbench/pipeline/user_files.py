@@ -102,11 +102,6 @@ class Files(Mapping[str, str | Hub | Sequence[str]]):
         quotes = self.quotes is None or self.quotes
         return rows.Layout(self.format, self.columns, self.separator, quotes, self.where or {})
 
-    def layout_of(self, path: str) -> rows.Layout | None:
-        """Returns the layout of one of the files; None if it is not one of rows."""
-        del path  # All have the same.
-        return self.layout if self.format in (None, *rows.FORMATS) else None
-
 
 DialogueFiles = dict[str, str]  # Split -> a path or a pattern.
 # Split -> one of those, or the paths of two files that are aligned line by line.
@@ -216,7 +211,8 @@ def file_source(
     Raises:
       UserError: a file of rows has no known format.
     """
-    layout_of = layout_of or files.layout_of
+    of_rows = files.format in (None, *rows.FORMATS)
+    layout_of = layout_of or (lambda path: files.layout if of_rows else None)
     for place in files.values():
         # A folder has no ending, and is looked into when it is read.
         if isinstance(place, str) and os.path.splitext(place)[1] and (layout := layout_of(place)):
