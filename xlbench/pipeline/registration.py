@@ -153,16 +153,7 @@ def register_classification_task(
       metrics: metric functions besides accuracy and macro-F1.
       shots: few-shot buckets to draw from the split 'train', for python -m xlbench.fewshot.
 
-    Example, tasks/reviews.py, for files such as 'review,stars' and '"Well, no",1' below it:
-      from xlbench import pipeline
-
-      pipeline.register_classification_task(
-          'reviews_stars_en',
-          files={'train': 'reviews/train.csv', 'validation': 'reviews/dev.csv'},
-          text='review',
-          label='stars',
-          lang='en',
-      )
+    Example: docs/your_own.md.
     """
     keys = [text] if isinstance(text, str) else list(text)
     if len(keys) not in (1, 2):
@@ -212,14 +203,7 @@ def register_tagging_task(
       metrics: metric functions besides chunk F1 and the accuracy of tags.
       shots: few-shot buckets to draw from the split 'train', for python -m xlbench.fewshot.
 
-    Example, tasks/places.py, for files of lines such as 'in O' and 'Rome B-LOC':
-      from xlbench import pipeline
-
-      pipeline.register_tagging_task(
-          'places_ner_en',
-          files={'train': 'places/train.conll', 'test': 'places/test.conll'},
-          lang='en',
-      )
+    Example: docs/your_own.md.
     """
     files, reading = _tagged_files(name, files, words, tags, word_column, tag_column)
     task = _Labelled('tagging', name, files, labels, lang, metrics, headline, shots)
@@ -371,18 +355,7 @@ def register_translation_tasks(
       metrics: metric functions besides BLEU, TER and chrF.
       headline: as for `register_text_task`.
 
-    Example, tasks/subtitles.py:
-      from xlbench import pipeline
-
-      pipeline.register_translation_tasks(
-          'subtitles',
-          'en',
-          'de',
-          files={
-              'train': ('subtitles/train.en.gz', 'subtitles/train.de.gz'),
-              'test': 'subtitles/test.tmx',
-          },
-      )
+    Example: docs/your_own.md.
     """
     if source_lang == target_lang:
         raise errors.UserError(f'{name}: both languages are {source_lang!r}; name two')
