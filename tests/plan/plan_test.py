@@ -457,19 +457,23 @@ def test_a_tpu_without_libtpu(monkeypatch):
         devices_lib.devices_of('v5e:2x2')
 
 
-def test_the_command_in_a_process_of_its_own(tiny_root, tmp_path):
-    """With a number of devices that this process does not have."""
-    config = tiny.write_config(tmp_path / 'tiny.py', tiny.tiny_config(tiny_root))
-    command = [sys.executable, '-m', 'xlbench.plan', f'--config={config}', '--topology=cpu:2']
-    output = tmp_path / 'plan.json'
+def planned_apart(config, topology, tmp_path, **environment):
+    """What the command prints and writes in a process of its own."""
+    path, output = tiny.write_config(tmp_path / 'tiny.py', config), tmp_path / 'plan.json'
+    command = [sys.executable, '-m', 'xlbench.plan', f'--config={path}', f'--topology={topology}']
     run = subprocess.run(
         [*command, '--vocab_size=128', '--no_decode', f'--output={output}'],
-        cwd=PROJECT, capture_output=True, text=True, check=False,
-        env=os.environ | {'JAX_PLATFORMS': ''},
+        cwd=PROJECT, capture_output=True, text=True, check=False, env=os.environ | environment,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
-    assert 'mesh data 2 x fsdp 1 x tensor 1' in run.stdout
-    found = json.loads(output.read_text())
+    return run.stdout, json.loads(output.read_text())
+
+
+def test_the_command_in_a_process_of_its_own(tiny_root, tmp_path):
+    """With a number of devices that this process does not have."""
+    config = tiny.tiny_config(tiny_root)
+    said, found = planned_apart(config, 'cpu:2', tmp_path, JAX_PLATFORMS='')
+    assert 'mesh data 2 x fsdp 1 x tensor 1' in said
     assert found['device']['count'] == 2
     # Python and jax alone are that much.
     assert found['plan']['programs'][0]['memory']['process'] > 50e6
@@ -492,16 +496,8 @@ def test_a_tpu_that_nobody_owns(tiny_root, tmp_path, chips, mesh, words):
     if spec is None or spec.origin is None:
         pytest.skip("needs libtpu to compile for a TPU: pip install 'jax[tpu]'")
     small = tiny.tiny_config(tiny_root, model__dtype='bfloat16', **mesh)
-    config = tiny.write_config(tmp_path / 'tiny.py', small)
-    command = [sys.executable, '-m', 'xlbench.plan', f'--config={config}', f'--topology={chips}']
-    output = tmp_path / 'plan.json'
-    run = subprocess.run(
-        [*command, '--vocab_size=128', '--no_decode', f'--output={output}'],
-        cwd=PROJECT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert run.returncode == 0, run.stderr
-    assert words in run.stdout
-    found = json.loads(output.read_text())
+    said, found = planned_apart(small, chips, tmp_path)
+    assert words in said
     assert found['device']['count'] == (4 if chips == 'v5e:2x2' else 8)
     assert found['device']['capacity'] == 16 * devices_lib.GIB and found['fits']
     step = found['plan']['programs'][0]
@@ -509,7 +505,7 @@ def test_a_tpu_that_nobody_owns(tiny_root, tmp_path, chips, mesh, words):
     assert step['estimate']['compiler_seconds'] > 0
     at_peak = found['plan']['model_flops'] / (found['device']['peak'] * found['device']['count'])
     assert 0 < at_peak < max(step['estimate']['at_peaks'].values())
-    assert '(MFU ' in run.stdout
+    assert '(MFU ' in said
     assert {row['kind'] for row in step['collectives']} & {'all-gather', 'all-reduce'}
     between = [row['kind'] for row in step['collectives'] if row['between_slices']]
     assert between == ([] if chips == 'v5e:2x2' else ['all-reduce'])

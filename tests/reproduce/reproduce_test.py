@@ -17,7 +17,7 @@ import yaml
 from xlbench import benchmarks, config as config_lib
 from xlbench.__main__ import PROGRAMS
 from xlbench.benchmarks import MTG as MTG_BENCHMARK, RECIPES, recipe as recipe_lib
-from xlbench.reproduce import __main__ as reproduce, launching, listing, outcome, running
+from xlbench.reproduce import __main__ as reproduce, launching, outcome, running
 from xlbench.reproduce.running import State
 from xlbench.reproduce.steps import CONFIGURED, Settings, chosen, config_of, step_names, steps
 from xlbench.system.errors import UserError
@@ -314,7 +314,7 @@ def test_what_fails_stops_only_what_needs_it_and_is_tried_again(tmp_path):
     assert len(pretended.started) == len(every) - 2
     assert f'1/{len(every)} bart-xsamsum: failed: {wrong}' in said
     state = State(str(tmp_path), every)
-    (line,) = [x for x in listing.of_steps(every, state, '') if 'bart-xsamsum ' in x]
+    (line,) = [x for x in reproduce.list_steps(every, state, '') if 'bart-xsamsum ' in x]
     assert f'failed: {wrong}' in line
     again = Pretended()
     assert run(every, tmp_path, again)[0] == {}

@@ -44,25 +44,15 @@ pipeline.register_text_task(
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """A command that writes.
+    """A command that writes."""
 
-    Attributes:
-      program: as `xlbench PROGRAM` names it.
-      argv: what stands behind it, with {0} for the scratch folder.
-      start: makes what it starts from; nothing where it starts from what another one leaves.
-      after: the command whose outcome it starts from, with what `start` adds.
-      kills: of 600.
-      once: it refuses what is there already.
-      stand_in: called before the program, with the scratch folder: puts something small in the
-        place of what is not here. It returns more arguments.
-    """
-
-    program: str
-    argv: str
-    start: Callable[[pathlib.Path], None] = lambda scratch: None
-    after: str = ''
-    kills: int = 15
-    once: bool = False
+    program: str  # As `xlbench PROGRAM` names it.
+    argv: str  # What stands behind it, with {0} for the scratch folder.
+    start: Callable[[pathlib.Path], None] = lambda scratch: None  # Makes what it starts from ...
+    after: str = ''  # ... beside the outcome of this command.
+    kills: int = 15  # Of 600.
+    once: bool = False  # It refuses what is there already.
+    # Puts something small in the place of what is not here, and returns more arguments.
     stand_in: Callable[[pathlib.Path], list[str]] = lambda scratch: []
 
     @property

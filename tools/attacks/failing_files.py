@@ -73,34 +73,23 @@ _LIBRARY = (os.path.dirname(os.__file__), '<frozen', '<string>')
 
 @dataclasses.dataclass(frozen=True)
 class Operation:
-    """One kind of it, at one place.
+    """One kind of it, at one place."""
 
-    Attributes:
-      what: a key of ERRORS.
-      place: the functions that led to it, innermost first.
-      path: below the scratch folder, without numbers.
-    """
-
-    what: str
-    place: str
-    path: str
+    what: str  # A key of ERRORS.
+    place: str  # The functions that led to it, innermost first.
+    path: str  # Below the scratch folder, without numbers.
 
     def __str__(self) -> str:
         return f'{self.what} {self.path} ({self.place})'
 
 
 class Faults:
-    """Sees the operations on files below a folder, and has one fail.
-
-    Attributes:
-      seen: all of them, in order.
-      struck: whether it has come to the one that fails.
-    """
+    """Sees the operations on files below a folder, and has one fail."""
 
     def __init__(self) -> None:
         self.folder = ''
-        self.seen: list[Operation] = []
-        self.struck = False
+        self.seen: list[Operation] = []  # In order.
+        self.struck = False  # Whether it has come to the one that fails.
         self._target: tuple[Operation, int, int] | None = None
         self._counts: collections.Counter[Operation] = collections.Counter()
         self._busy = threading.local()
@@ -115,9 +104,7 @@ class Faults:
     ) -> Iterator[None]:
         """Inside, operations below the folder are seen.
 
-        Args:
-          folder: all that the phase works with.
-          target: an operation, which of its occurrences fails (from 0), and with what errno.
+        The target is an operation, which of its occurrences fails (from 0), and with what errno.
         """
         self.seen, self.struck, self._target = [], False, target
         self._counts.clear()
@@ -280,10 +267,7 @@ EVERY = commands.COMMANDS | {'resume': _RESUME}
 
 
 def _keep_programs() -> None:
-    """Has every run use what the first one has traced and compiled, which takes most of its time.
-
-    All runs have the same model, batches and devices.
-    """
+    """Has every run use what the first one has traced and compiled: all have the same shapes."""
     compiled: dict[Any, Any] = {}
     compile_step, init_params = train_step.TrainStep._compile, train_step.init_params
     init_evaluator = generation.GenerationEvaluator.__init__
@@ -342,12 +326,7 @@ class Attack:
         self.scratch = folder / 'scratch'
 
     def run(self, name: str, choose: Callable[[list], list]) -> None:
-        """Attacks one command.
-
-        Args:
-          name: of it.
-          choose: of all attempts those that are made.
-        """
+        """Attacks one command by those of all attempts that `choose` gives."""
         command = EVERY[name]
         shutil.rmtree(self.scratch, ignore_errors=True)
         self.scratch.mkdir()
@@ -406,7 +385,8 @@ class Attack:
         # What cannot be removed stays.
         kept = [f'left behind: {operation.path}']
         kept += [f'{operation.path}: '] if operation.what == 'remove' else []
-        bad = [x for x in self._compared(end) if not _numberless(x).startswith(tuple(kept))]
+        found = outcome.faults(end, self.scratch)
+        bad = [x for x in found if not _numberless(x).startswith(tuple(kept))]
         if code == 0 and not told and bad:
             wrong.append(f'went on, to another end: {bad}')
         again, words = _start(command, self.scratch)
@@ -414,7 +394,7 @@ class Attack:
             pass  # What is there is not written again.
         elif again != 0:
             wrong.append(f'started again, it ended with code {again}: {words[-1500:]}')
-        elif bad := self._compared(end):
+        elif bad := outcome.faults(end, self.scratch):
             wrong.append(f'started again, it came to another end: {bad}')
         kind = 'went on' if code == 0 else 'one line'
         self.counts[f'{name}: {kind if not wrong else "WRONG"}'] += 1
@@ -425,10 +405,6 @@ class Attack:
         elif VERBOSE:
             took = time.monotonic() - began
             print(f'{name}: {took:.1f} s {said}\n  {lines[0] if lines else "went on"}')
-
-    def _compared(self, end: dict[str, Any]) -> list[str]:
-        bad = outcome.differences(end, outcome.content(self.scratch))
-        return [*bad, *(f'left behind: {name}' for name in outcome.leftovers(self.scratch))]
 
 
 def chooser(all_of_them: bool, sample: int, seed: int, match: str) -> Callable[[list], list]:

@@ -26,6 +26,7 @@ import sys
 import tempfile
 import time
 
+import outcome
 from commands import COMMANDS, Command
 
 SECONDS = 400  # After them a start hangs.
@@ -94,12 +95,7 @@ def _work(command: Command, scratch: pathlib.Path, log: pathlib.Path) -> int:
 
 
 class Campaign:
-    """The kills of one command.
-
-    Attributes:
-      counts: how often what happened.
-      wrong: what may not happen, in words.
-    """
+    """The kills of one command: how often what happened, and what may not happen, in words."""
 
     def __init__(self, name: str, folder: pathlib.Path, seed: int):
         self.name, self.command = name, COMMANDS[name]
@@ -127,8 +123,8 @@ class Campaign:
             start = self._start()
             assert start.wait() == 0, start.said()
             self.seconds = time.monotonic() - began
-        self.end = self._content()
-        assert not self._leftovers(), self._leftovers()
+        self.end = outcome.content(self.scratch)
+        assert not outcome.leftovers(self.scratch), outcome.leftovers(self.scratch)
 
     def _restore(self) -> None:
         shutil.rmtree(self.scratch, ignore_errors=True)
@@ -137,16 +133,6 @@ class Campaign:
     def _start(self) -> Start:
         self._logs += 1
         return Start(self.command, self.scratch, self._folder / f'log-{self._logs}.txt')
-
-    def _content(self) -> dict:
-        import outcome
-
-        return outcome.content(self.scratch)
-
-    def _leftovers(self) -> list[str]:
-        import outcome
-
-        return outcome.leftovers(self.scratch)
 
     def chain(self) -> None:
         """Some starts that are killed, and the command to its end."""
@@ -160,12 +146,8 @@ class Campaign:
             if start.wait() != 0 and not self._exists(start):  # Killed when all was there.
                 self._note(f'the last start ended with {start.poll()}', start)
                 return
-        import outcome
-
-        if bad := outcome.differences(self.end, self._content()):
+        if bad := outcome.faults(self.end, self.scratch):
             self._note(f'another end: {bad[:5]}')
-        if left := self._leftovers():
-            self._note(f'left behind: {left}')
         self.counts['chains'] += 1
 
     def _killed(self) -> bool:

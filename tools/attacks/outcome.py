@@ -83,4 +83,7 @@ def leftovers(folder: pathlib.Path) -> list[str]:
     ]
 
 
-__all__ = ['content', 'differences', 'leftovers']
+def faults(end: dict[str, Any], folder: pathlib.Path) -> list[str]:
+    """What a folder has in place of, or beside, what an undisturbed run leaves."""
+    left = [f'left behind: {name}' for name in leftovers(folder)]
+    return [*differences(end, content(folder)), *left]

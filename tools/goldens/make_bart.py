@@ -1,15 +1,17 @@
-"""Writes tests/goldens/{bart,mbart,pegasus,marian}.npz: tiny random models, as in make_t5.py.
+"""Writes tests/goldens/{bart,mbart,pegasus,marian,bart_variants}.npz: tiny random models.
 
     pip install torch==2.13.0 transformers==5.23.0
     python tools/goldens/make_bart.py
 
 Each file holds the weights (`weights/NAME`), padded inputs, what the decoder is fed, logits with
 and without a mask, loss, the gradients of some weights (`gradients/NAME`), what greedy generation
-gives, and the special ids.
+gives, and the special ids. The variants have the weights of mbart.npz and bart.npz. Of mBART-25
+there are labels with the language behind the end, the logits and the loss of what the model itself
+feeds its decoder, and what greedy and beam search give from the language on. Unicoder-xDAE is a
+BART whose tokens are scaled.
 """
 
-import pathlib
-
+import golden
 import numpy as np
 import torch
 from transformers import (
@@ -52,6 +54,8 @@ MODELS = {
     'pegasus': (PegasusConfig, PegasusForConditionalGeneration, 'relu', True),
     'marian': (MarianConfig, MarianMTModel, 'swish', True),
 }
+LANGUAGES = (57, 58, 59)  # Of mBART-25, one a row.
+PAD, EOS = _FAIRSEQ['pad_token_id'], _FAIRSEQ['eos_token_id']
 # Chosen so that greedy texts vary, and some end.
 SEEDS = {'bart': 32, 'mbart': 14, 'pegasus': 6, 'marian': 32}
 # The norm before the logits, in models with and without one at the top of the stack.
@@ -135,7 +139,7 @@ def examples(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return tuple(x.astype(np.int32) for x in (inputs, decoder_inputs, targets))
 
 
-def record(name: str, model: torch.nn.Module) -> dict[str, np.ndarray]:
+def record(name: str, model: torch.nn.Module) -> dict[str, np.ndarray | torch.Tensor]:
     """All that the tests compare."""
     pad = SPECIAL[name]['pad_token_id']
     arrays = examples(name)
@@ -144,12 +148,8 @@ def record(name: str, model: torch.nn.Module) -> dict[str, np.ndarray]:
     labels = labels.masked_fill(labels == pad, -100)
     out = model(input_ids=ids, attention_mask=mask, decoder_input_ids=decoder_ids, labels=labels)
     out.loss.backward()
-    gradients = dict(model.named_parameters())
-    with torch.no_grad():
-        unmasked = model(input_ids=ids, decoder_input_ids=decoder_ids)
-        greedy = model.generate(
-            input_ids=ids, attention_mask=mask, max_new_tokens=24, do_sample=False, num_beams=1
-        )
+    unmasked = model(input_ids=ids, decoder_input_ids=decoder_ids)
+    greedy = golden.greedy(model, ids, mask)
     weights = {
         key: value
         for key, value in model.state_dict(keep_vars=True).items()
@@ -160,26 +160,72 @@ def record(name: str, model: torch.nn.Module) -> dict[str, np.ndarray]:
     return {
         **dict(zip(('inputs', 'decoder_inputs', 'targets'), arrays, strict=True)),
         # Every third position, or sixth: the file is small.
-        'logits': out.logits.detach().numpy()[:, ::3],
-        'logits_without_mask': unmasked.logits.numpy()[:, ::6],
-        'loss': out.loss.detach().numpy(),
-        'greedy': greedy[:, 1:].numpy().astype(np.int32),
+        'logits': out.logits[:, ::3],
+        'logits_without_mask': unmasked.logits[:, ::6],
+        'loss': out.loss,
+        'greedy': greedy,
         **{key: np.int32(value) for key, value in ids.items()},
-        **{f'weights/{key}': value.detach().half().numpy() for key, value in weights.items()},
-        **{
-            f'gradients/{key}': gradients[key].grad.numpy()
-            for key in GRADIENTS
-            if key in gradients and gradients[key].requires_grad
-        },
+        **{f'weights/{key}': value.half() for key, value in weights.items()},
+        **golden.gradients(model, GRADIENTS),
     }
+
+
+def load(name: str, config_class: type, model_class: type) -> torch.nn.Module:
+    """A model with the weights of a family's goldens, whose tokens are scaled."""
+    config = config_class(**SIZES, **_FAIRSEQ, forced_eos_token_id=None, scale_embedding=True)
+    model = model_class(config)
+    missing, unexpected = model.load_state_dict(golden.weights(name), strict=False)
+    assert not unexpected and all('embed_tokens' in k or 'lm_head' in k for k in missing), missing
+    return model.eval()
+
+
+def mbart_25() -> dict[str, torch.Tensor]:
+    """What mBART-25 makes of three examples, each in another language."""
+    model = load('mbart', MBartConfig, MBartForConditionalGeneration)
+    model.generation_config = GenerationConfig(**_FAIRSEQ)
+    inputs, _, targets = (torch.tensor(x).long() for x in examples('mbart'))
+    for row, language in enumerate(LANGUAGES):
+        for ids in (inputs, targets):  # Without their first id, so that there is room.
+            end = int((ids[row] == EOS).nonzero()[0])
+            ids[row, :end] = ids[row, 1 : end + 1].clone()
+            ids[row, end] = language
+    mask = (inputs != PAD).long()
+    out = model(input_ids=inputs, attention_mask=mask, labels=targets)
+    made = dict(inputs=inputs, targets=targets, logits=out.logits[:, ::3])
+    labels = targets.masked_fill(targets == PAD, -100)
+    flat = torch.nn.functional.cross_entropy(out.logits.flatten(0, 1), labels.flatten())
+    made |= {'loss': flat}
+    for name, more in (('greedy', {}), ('beam', dict(num_beams=3))):
+        rows = [
+            model.generate(
+                input_ids=inputs[[row]],
+                attention_mask=mask[[row]],
+                decoder_start_token_id=language,
+                max_new_tokens=16,
+                do_sample=False,
+                **more,
+            )[0, 1:]
+            for row, language in enumerate(LANGUAGES)
+        ]
+        made[name] = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD)
+    return {f'mbart25/{key}': value for key, value in made.items()}
+
+
+def unicoder() -> dict[str, torch.Tensor]:
+    """The logits of a BART with scaled tokens."""
+    model = load('bart', BartConfig, BartForConditionalGeneration)
+    ids, decoder_ids, _ = (torch.tensor(x).long() for x in examples('bart'))
+    mask = (ids != PAD).long()
+    logits = model(input_ids=ids, attention_mask=mask, decoder_input_ids=decoder_ids).logits
+    return {'unicoder/logits': logits[:, ::3]}
 
 
 def main():
     for name in MODELS:
         values = record(name, build(name))
-        path = pathlib.Path(__file__).parents[2] / 'tests' / 'goldens' / f'{name}.npz'
-        np.savez_compressed(path, **values)
-        print(path.name, path.stat().st_size, values['loss'], values['greedy'].tolist())
+        golden.save(name, values, values['loss'].item(), values['greedy'].tolist())
+    made = mbart_25() | unicoder()
+    golden.save('bart_variants', made, {key: value.ravel()[:8] for key, value in made.items()})
 
 
 if __name__ == '__main__':

@@ -10,8 +10,8 @@ inputs, and what transformers makes of them: states, logits, losses, the gradien
 """
 
 import copy
-import pathlib
 
+import golden
 import numpy as np
 import torch
 from transformers import (
@@ -137,7 +137,7 @@ def padded(rng: np.random.Generator, lengths: tuple[int, ...], pad: int) -> torc
     return torch.tensor(tokens)
 
 
-def record_encoder(name: str) -> dict[str, np.ndarray]:
+def record_encoder(name: str) -> dict[str, torch.Tensor]:
     """States, pooled output, and both heads with their losses and gradients."""
     base, rng, config = build(name), np.random.default_rng(3), KINDS[name]
     inputs = padded(rng, (30, 17, 4), config.pad_token_id)
@@ -177,7 +177,7 @@ def record_encoder(name: str) -> dict[str, np.ndarray]:
     return values
 
 
-def record_pair(name: str) -> dict[str, np.ndarray]:
+def record_pair(name: str) -> dict[str, torch.Tensor]:
     """Logits, loss, gradients and generation."""
     model, rng = build(name), np.random.default_rng(5)
     pad = model.config.pad_token_id
@@ -186,10 +186,6 @@ def record_pair(name: str) -> dict[str, np.ndarray]:
     labels = targets.masked_fill(targets == pad, -100)
     out = model(input_ids=inputs, attention_mask=mask, labels=labels)
     out.loss.backward()
-    with torch.no_grad():
-        greedy = model.generate(
-            input_ids=inputs, attention_mask=mask, max_new_tokens=24, do_sample=False, num_beams=1
-        )
     base = model.decoder.base_model_prefix
     keys = [f'encoder.{key}' for key in ENCODER_GRADIENTS]
     keys += [f'decoder.{base}.{key}' for key in DECODER_GRADIENTS]
@@ -200,7 +196,7 @@ def record_pair(name: str) -> dict[str, np.ndarray]:
         'targets': targets,
         'logits': out.logits[:, ::3],  # Every third position: the file is small.
         'loss': out.loss,
-        'greedy': greedy[:, 1:],
+        'greedy': golden.greedy(model, inputs, mask),
         **{
             f'weights/{key}': value.half()
             for key, value in model.state_dict().items()
@@ -214,12 +210,7 @@ def main():
     for name in (*CLASSES, *PAIRS):
         torch.manual_seed(0)
         values = record_encoder(name) if name in CLASSES else record_pair(name)
-        arrays = {key: value.detach().numpy() for key, value in values.items()}
-        for key, value in arrays.items():
-            arrays[key] = value.astype(np.int32) if value.dtype == np.int64 else value
-        path = pathlib.Path(__file__).parents[2] / 'tests' / 'goldens' / f'{name}.npz'
-        np.savez_compressed(path, **arrays)
-        print(path.name, path.stat().st_size, arrays.get('greedy', arrays.get('token_loss')))
+        golden.save(name, values, values.get('greedy', values.get('token_loss')))
 
 
 if __name__ == '__main__':

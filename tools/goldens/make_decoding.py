@@ -12,13 +12,12 @@ special ids. Diverse beam search needs version 4 (decoding_diverse_FAMILY.npz).
 
 import importlib
 import json
-import pathlib
 import sys
 
+import golden
 import numpy as np
 import torch
 
-GOLDENS = pathlib.Path(__file__).parents[2] / 'tests' / 'goldens'
 MAX_LENGTH = 20
 # The script with `build(name)` of each family.
 SCRIPTS = {
@@ -88,14 +87,13 @@ NAMES = dict(
 
 def load(family: str) -> tuple[torch.nn.Module, np.ndarray]:
     """The model with the stored weights (versions draw others), and its inputs."""
-    stored = np.load(GOLDENS / f'{family}.npz')
     model = importlib.import_module(SCRIPTS[family]).build(family)
-    weights = {k[8:]: torch.tensor(v) for k, v in stored.items() if k.startswith('weights/')}
-    _, unexpected = model.load_state_dict(weights, strict=False)  # What is tied comes once.
+    # What is tied comes once.
+    _, unexpected = model.load_state_dict(golden.weights(family), strict=False)
     assert not unexpected, unexpected
     model.generation_config.forced_bos_token_id = None
     model.generation_config.forced_eos_token_id = None
-    return model.eval(), stored['inputs']
+    return model.eval(), np.load(golden.FOLDER / f'{family}.npz')['inputs']
 
 
 def generate(model: torch.nn.Module, inputs: np.ndarray, case: dict) -> tuple[np.ndarray, ...]:
@@ -136,7 +134,7 @@ def main():
     diverse = sys.argv[1:] == ['diverse']
     prefix = 'decoding_diverse_' if diverse else 'decoding_'
     for family in SCRIPTS:
-        if not (GOLDENS / f'{family}.npz').exists():
+        if not (golden.FOLDER / f'{family}.npz').exists():
             print(f'{family}: no weights')
             continue
         model, inputs = load(family)
@@ -149,11 +147,10 @@ def main():
         for name, case in cases.items():
             result = generate(model, inputs, case)
             values |= {f'{name}/{k}': v for k, v in zip(('tokens', 'scores'), result, strict=False)}
-        path = GOLDENS / f'{prefix}{family}.npz'
-        np.savez_compressed(path, cases=json.dumps(cases), **values)
         texts = [values[f'{name}/tokens'] for name in cases]
         ends = np.mean([np.mean((t == config.eos_token_id).any(-1)) for t in texts])
-        print(path.name, path.stat().st_size, f'{ends:.2f} of the texts end')
+        values['cases'] = json.dumps(cases)
+        golden.save(f'{prefix}{family}', values, f'{ends:.2f} of the texts end')
 
 
 if __name__ == '__main__':

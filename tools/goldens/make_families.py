@@ -12,12 +12,12 @@ import pathlib
 import sys
 import tempfile
 
+import golden
 import numpy as np
 import safetensors.torch
 import torch
 import transformers
 
-GOLDENS = pathlib.Path(__file__).parents[2] / 'tests' / 'goldens'
 ROWS, INPUTS, NEW, LOGITS = 20, 9, 12, 4
 _IDS = dict(vocab_size=61, pad_token_id=0, eos_token_id=1, bos_token_id=2)
 _T5 = dict(
@@ -177,9 +177,7 @@ def stored(model: torch.nn.Module) -> dict[str, np.ndarray]:
 def main():
     for name in sys.argv[1:] or FAMILIES:
         seed, values = next((s, v) for s in range(200) if (v := made(name, s)))
-        path = GOLDENS / f'family_{name}.npz'
-        np.savez_compressed(path, **values)
-        print(path.name, seed, path.stat().st_size)
+        golden.save(f'family_{name}', values, seed)
 
 
 if __name__ == '__main__':

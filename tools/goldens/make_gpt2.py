@@ -8,8 +8,7 @@ logits and losses of the tokens of whole texts, the gradients of some weights (`
 and what generation writes after each prompt, greedily and with beams.
 """
 
-import pathlib
-
+import golden
 import numpy as np
 import torch
 from transformers import GenerationConfig, GPT2Config, GPT2LMHeadModel
@@ -79,9 +78,9 @@ def main():
         losses = torch.nn.functional.cross_entropy(logits[0, :-1], ids[0, 1:], reduction='none')
         total = total + losses.sum()
         values |= {
-            f'text{row}': text.astype(np.int32),
-            f'logits{row}': logits[0].detach().numpy(),
-            f'losses{row}': losses.detach().numpy(),
+            f'text{row}': text,
+            f'logits{row}': logits[0],
+            f'losses{row}': losses,
         }
         prompt = ids[:, : LENGTHS[row][0]]
         for name, case in CASES.items():
@@ -97,12 +96,8 @@ def main():
             if options['num_beams'] > 1:
                 values[f'{name}{row}/scores'] = out.sequences_scores.numpy()
     total.backward()
-    parameters = dict(model.named_parameters())
-    values |= {f'weights/{k}': v.detach().half().numpy() for k, v in parameters.items()}
-    values |= {f'gradients/{k}': parameters[k].grad.numpy() for k in GRADIENTS}
-    path = pathlib.Path(__file__).parents[2] / 'tests' / 'goldens' / 'gpt2.npz'
-    np.savez_compressed(path, **values)
-    print(path.name, path.stat().st_size)
+    values |= {f'weights/{key}': value.half() for key, value in model.named_parameters()}
+    golden.save('gpt2', values | golden.gradients(model, GRADIENTS))
     for name in CASES:
         print(name, [values[f'{name}{row}'].tolist() for row in range(len(texts))])
 

@@ -9,8 +9,7 @@ at a time: there the LSTM goes over the padding of a batch, too. Parameters of B
 make_bart.py draws; the names of the new ones are the official ones.
 """
 
-import pathlib
-
+import golden
 import make_bart
 import numpy as np
 import torch
@@ -169,15 +168,13 @@ def main():
         'targets': padded(targets, 10),
         'logits': logits,
         'view_weights': np.array(weights),
-        'loss': loss.detach().numpy(),
+        'loss': loss,
         'greedy': padded([np.array(row) for row in decoded], 12),
         'marks': np.array(MARKS, np.int32),
-        **{f'weights/{key}': value.detach().half().numpy() for key, value in parameters.items()},
-        **{f'gradients/{key}': parameters[key].grad.numpy() for key in GRADIENTS},
+        **{f'weights/{key}': value.half() for key, value in parameters.items()},
+        **{f'gradients/{key}': parameters[key].grad for key in GRADIENTS},
     }
-    path = pathlib.Path(__file__).parents[2] / 'tests' / 'goldens' / 'mvbart.npz'
-    np.savez_compressed(path, **values)
-    print(path.name, path.stat().st_size, values['loss'], values['view_weights'].tolist(), decoded)
+    golden.save('mvbart', values, loss.item(), values['view_weights'].tolist(), decoded)
 
 
 if __name__ == '__main__':

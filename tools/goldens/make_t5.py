@@ -8,8 +8,7 @@ weights (`weights/NAME`), padded inputs, logits, loss, the gradients of some wei
 (`gradients/NAME`) and what greedy generation gives.
 """
 
-import pathlib
-
+import golden
 import numpy as np
 import torch
 from transformers import (
@@ -80,7 +79,7 @@ def build(name: str) -> torch.nn.Module:
     return model.eval()
 
 
-def record(name: str, model: torch.nn.Module) -> dict[str, np.ndarray]:
+def record(name: str, model: torch.nn.Module) -> dict[str, np.ndarray | torch.Tensor]:
     """Inputs of several lengths, and all that the tests compare."""
     rng = np.random.default_rng(3)
     # Long enough for relative distances beyond every exact bucket, and past the last one.
@@ -94,33 +93,24 @@ def record(name: str, model: torch.nn.Module) -> dict[str, np.ndarray]:
     mask = (ids != 0).long()
     out = model(input_ids=ids, attention_mask=mask, labels=labels.masked_fill(labels == 0, -100))
     out.loss.backward()
-    gradients = dict(model.named_parameters())
-    with torch.no_grad():
-        greedy = model.generate(
-            input_ids=ids, attention_mask=mask, max_new_tokens=24, do_sample=False, num_beams=1
-        )
     weights = {key: value for key, value in model.state_dict().items() if 'embed_tokens' not in key}
     if name == 't5':
         del weights['lm_head.weight']
     return {
-        'inputs': inputs.astype(np.int32),
-        'targets': targets.astype(np.int32),
-        'logits': out.logits.detach().numpy()[:, ::3],  # Every third position: the file is small.
-        'loss': out.loss.detach().numpy(),
-        'greedy': greedy[:, 1:].numpy().astype(np.int32),
-        **{f'weights/{key}': value.numpy() for key, value in weights.items()},
-        **{
-            f'gradients/{key}': gradients[key].grad.numpy() for key in GRADIENTS if key in gradients
-        },
+        'inputs': inputs,
+        'targets': targets,
+        'logits': out.logits[:, ::3],  # Every third position: the file is small.
+        'loss': out.loss,
+        'greedy': golden.greedy(model, ids, mask),
+        **{f'weights/{key}': value for key, value in weights.items()},
+        **golden.gradients(model, GRADIENTS),
     }
 
 
 def main():
     for name in ('t5', 't5_1_1', 'mt5'):
         values = record(name, build(name))
-        path = pathlib.Path(__file__).parents[2] / 'tests' / 'goldens' / f'{name}.npz'
-        np.savez_compressed(path, **values)
-        print(path.name, path.stat().st_size, values['loss'], values['greedy'].tolist())
+        golden.save(name, values, values['loss'].item(), values['greedy'].tolist())
 
 
 if __name__ == '__main__':

@@ -25,23 +25,14 @@ _LACKS = 'import importlib.util as u, sys; print(*(m for m in sys.argv[1:] if no
 
 @dataclass(frozen=True)
 class Script:
-    """A script in one of its configurations.
+    """A script in one of its configurations."""
 
-    Attributes:
-      name: of the run.
-      command: the script without its ending, and its arguments.
-      peers: modules that the interpreter of the peers must have.
-      option: how the script calls that interpreter; '' where it needs none.
-      limit: seconds after which it is stopped.
-      variables: of the environment, where it finds real models and data.
-    """
-
-    name: str
-    command: str
-    peers: tuple[str, ...] = ()
-    option: str = ''
-    limit: int = 900
-    variables: tuple[str, ...] = ()
+    name: str  # Of the run.
+    command: str  # The script without its ending, and its arguments.
+    peers: tuple[str, ...] = ()  # Modules that the interpreter of the peers must have.
+    option: str = ''  # How the script calls that interpreter; '' where it needs none.
+    limit: int = 900  # Seconds after which it is stopped.
+    variables: tuple[str, ...] = ()  # Of the environment, where it finds real models and data.
 
     @property
     def script(self) -> str:
@@ -54,9 +45,9 @@ class Script:
         return f'tools/speed/{name}.py {arguments}'.strip()
 
 
-def _torch(name: str, command: str, *more: str, limit: int = 900) -> Script:
+def _torch(name: str, command: str, *more: str) -> Script:
     """A script whose peer is PyTorch, with further modules."""
-    return Script(name, command, ('torch', *more), '--torch_python', limit)
+    return Script(name, command, ('torch', *more), '--torch_python')
 
 
 # Cases of memory.py, and axes of growth_model.py.

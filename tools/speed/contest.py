@@ -37,10 +37,7 @@ Step = Callable[[argparse.Namespace], Callable[[], Any]]
 def parser(doc: str, rounds: int, flags: Sequence[Flag]) -> argparse.ArgumentParser:
     """The command line of a script whose sides are PyTorch and xlbench.
 
-    Args:
-      doc: the script's docstring.
-      rounds: how many are timed unless said otherwise.
-      flags: (name, default, help, and perhaps choices) of each flag of its own.
+    Its own flags are (name, default, help, and perhaps choices).
     """
     made = interleaved.parser(doc, ('torch', 'xlbench'), rounds)
     made.add_argument('--torch_python', required=True, help='an interpreter that has PyTorch')
@@ -205,15 +202,8 @@ def start(dtype: str) -> dict[str, str]:
 def xlbench_step(model, objective, batch: Mapping, optimizer: Mapping = ADAMW) -> Callable:
     """A function that trains on one batch with xlbench's compiled step.
 
-    Args:
-      model: what `models.build` returned.
-      objective: what `objectives.build` returned.
-      batch: arrays of the features that the objective's view has.
-      optimizer: the block of a stage.
-
-    Returns:
-      The step, which returns the batch's loss divided by its weight. Its attributes: `parameters`,
-      their number, and `run`, the TrainStep.
+    It returns the batch's loss divided by its weight. Its attributes: `parameters`, their number,
+    and `run`, the TrainStep.
     """
     import jax
 
@@ -245,13 +235,7 @@ def xlbench_step(model, objective, batch: Mapping, optimizer: Mapping = ADAMW) -
 
 
 def shares_of_peak(parts: tuple[Any, Any, Mapping], gpu: str, seconds: Mapping) -> str:
-    """How much of a GPU's peak each side reaches: 3 times the products of the forward pass.
-
-    Args:
-      parts: our model, objective and batch.
-      gpu: as its maker names it.
-      seconds: of every round, by side.
-    """
+    """How much of a GPU's peak each side reaches: 3 times the products of the forward pass."""
     os.environ['JAX_PLATFORMS'] = 'cpu'  # Nothing is run, and the sides had the GPU.
     import jax
 

@@ -27,9 +27,9 @@ WORDS = {
 BEGIN = 1_514_764_800  # 2018-01-01.
 
 
-def write_dump(path: pathlib.Path, comments: int, seed: int = 0) -> None:
+def write_dump(path: pathlib.Path, comments: int) -> None:
     """Writes comments in threads of about twelve, half of which are German."""
-    rng = random.Random(seed)
+    rng = random.Random(0)
     with path.open('w') as file:
         for number in range(comments):
             thread = number // 12

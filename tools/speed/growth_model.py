@@ -46,23 +46,14 @@ WARM_UPS = 8  # Steps; the first ones compile, and find where their memory lies.
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """One train step.
+    """One train step."""
 
-    Attributes:
-      emb_dim: of a model whose MLP has twice as many units.
-      layers: of each stack.
-      rows: of a batch.
-      length: tokens of an input; a target has a quarter of them.
-      vocab_size: rows of the two tables.
-      devices: that fsdp cuts parameters over, and the batch.
-    """
-
-    emb_dim: int = 256
-    layers: int = 2
-    rows: int = 16
-    length: int = 128
-    vocab_size: int = 8192
-    devices: int = 1
+    emb_dim: int = 256  # Of a model whose MLP has twice as many units.
+    layers: int = 2  # Of each stack.
+    rows: int = 16  # Of a batch.
+    length: int = 128  # Tokens of an input; a target has a quarter of them.
+    vocab_size: int = 8192  # Rows of the two tables.
+    devices: int = 1  # That fsdp cuts parameters over, and the batch.
 
     @property
     def tokens(self) -> int:

@@ -75,13 +75,7 @@ class Value(TypedDict):
 
 
 def parser(doc: str, sides: Iterable[str], rounds: int) -> argparse.ArgumentParser:
-    """The command line that every script has, to which it adds its own options.
-
-    Args:
-      doc: the script's docstring.
-      sides: names of the sides.
-      rounds: how many rounds are timed unless said otherwise.
-    """
+    """The command line that every script has; `rounds` are timed unless said otherwise."""
     made = argparse.ArgumentParser(description=doc.partition('\n')[0])
     made.add_argument('--side', choices=tuple(sides), help=argparse.SUPPRESS)
     made.add_argument('--rounds', type=int, default=rounds)
@@ -101,11 +95,8 @@ def memory_of(python: str) -> dict[str, str]:
 def serve(make_step: Callable, args: argparse.Namespace, warmups: int = 1) -> None:
     """Answers each line on standard input with one step's seconds and what it returned.
 
-    Args:
-      make_step: given the arguments, returns the step: a function of nothing whose answer JSON can
-        hold. An ImportError there means that this interpreter lacks the side's library.
-      args: the command line.
-      warmups: steps before the first that is timed; they compile.
+    `make_step` returns the step, whose answer JSON can hold; an ImportError there means that this
+    interpreter lacks the side's library. `warmups` are steps that compile, and are not timed.
     """
     try:
         step = make_step(args)
@@ -136,11 +127,8 @@ def time_sides(
 ) -> Timed:
     """Runs the script that was started once more for each side, and times the sides in turn.
 
-    Args:
-      pythons: the interpreter of each side. A side whose library is missing there is left out.
-      rounds: how many rounds are timed.
-      show: what to print after a step's seconds, given what the step returned.
-      more: further arguments for the sides.
+    A side whose library its interpreter lacks is left out. `show` says what to print of a step's
+    answer, and `more` are further arguments for the sides.
     """
     workers: dict[str, subprocess.Popen] = {}
     try:
@@ -219,15 +207,11 @@ def rows(
     note: str = '',
     ours: str = 'xlbench',
 ) -> list[Row]:
-    """A row for each side but `ours`.
+    """A row for each side but `ours`, of what was done, as the table of all figures says it.
 
-    Args:
-      work: what was done, with its sizes, as the table of all figures says it.
-      seconds: of every round, by side.
-      against: what the table calls each other side, with what makes it fast: 'PyTorch, bf16
-        autocast, fused AdamW'. A side without a name has no row.
-      note: what a reader of the figure must know: what bounds it, say.
-      ours: the side that the others are compared with.
+    `against` is what it calls each other side, with what makes it fast: 'PyTorch, bf16 autocast,
+    fused AdamW'; a side without a name has no row. The note is what a reader of the figure must
+    know: what bounds it, say.
     """
     return [
         {
@@ -249,15 +233,7 @@ def value(work: str, number: float, unit: str, note: str = '') -> Value:
 
 
 def grown(work: str, size: str, at: int, number: float, unit: str) -> Value:
-    """A row of a series: the table has one line for all sizes.
-
-    Args:
-      work: what was done.
-      size: what grows: 'layers', say.
-      at: how many of them there are.
-      number: the figure.
-      unit: of the figure.
-    """
+    """A row of a series, see Series: the table has one line for all sizes."""
     row = value(f'{work}, {unit}, {size} {at:,}', number, unit)
     row['series'] = {'work': work, 'size': size, 'at': at}
     return row

@@ -41,12 +41,7 @@ def manifest_of(task: str, split: str, vocab_size: int = 1000, **extra) -> dict:
 def write(folder: str, count: int, lengths: Lengths, vocab_size: int, seed: int = 0) -> None:
     """Writes a number of examples into a folder, as a preparation and as FILE.
 
-    Args:
-      folder: that exists.
-      count: of the examples.
-      lengths: of them.
-      vocab_size: ids are below it; ordinary ones are 3 and above.
-      seed: of lengths and ids.
+    Their ids are below `vocab_size`; ordinary ones are 3 and above.
     """
     import numpy as np
 

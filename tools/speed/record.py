@@ -57,12 +57,8 @@ def save(path: pathlib.Path, record: Record) -> None:
 def merge(old: Record | None, new: Record, order: Sequence[str]) -> Record:
     """A record with the runs of both.
 
-    A new run replaces the one of its name, unless it was left out and the older one was not.
-
-    Args:
-      old: an earlier record, if there is one. It must be of the same machine.
-      new: what was run now.
-      order: names of all runs that exist. Older runs of other names are dropped.
+    A new run replaces the one of its name, unless it was left out and the older one was not. Runs
+    whose names are not in `order`, which has all that exist, are dropped.
 
     Raises:
       SystemExit: the records are of two machines.

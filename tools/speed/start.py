@@ -83,10 +83,7 @@ def empty_program(config_file: str, root: str) -> None:
 def until_first_step(command: list[str], programs: str, folder: str) -> tuple[float, float]:
     """(seconds on the clock, seconds of CPU time) until a command has made its first step.
 
-    Args:
-      command: prints a line with FIRST_STEP then, and is ended.
-      programs: the folder of compiled programs.
-      folder: where it runs.
+    It prints a line with FIRST_STEP then, and is ended. `programs` is the folder of compiled ones.
     """
     keep = ('JAX_PERSISTENT', 'JAX_COMPILATION')
     environment = {k: v for k, v in os.environ.items() if not k.startswith(keep)}
@@ -155,12 +152,7 @@ def measure(args: argparse.Namespace, folder: str) -> None:
 
 
 def report(measured: dict[tuple[str, str], list[tuple[float, float]]], path: str) -> None:
-    """Prints the medians and ratios; writes rows as the other scripts do where there is a path.
-
-    Args:
-      measured: {(side, state): [(seconds, CPU seconds) of each round]}.
-      path: of a JSON file, or ''.
-    """
+    """Prints medians and ratios of (seconds, CPU seconds); writes rows if a path is given."""
     words = {'cold': 'nothing compiled before', 'kept': 'with kept programs'}
     rows = []
     for state, said in words.items():

@@ -84,7 +84,7 @@ class Beam(contextlib.AbstractContextManager):
         try:
             begin = beam.Pipeline(options=chosen)
         except (ValueError, ImportError) as error:  # No such runner, or a package of it is missing.
-            raise errors.UserError(f'Beam: {" ".join(str(error).split())}') from error
+            raise errors.UserError(f'Beam: {errors.printable(error, 1000)}') from error
         try:
             with begin:
                 (

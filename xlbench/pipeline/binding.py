@@ -13,6 +13,7 @@ import contextlib
 import contextvars
 import dataclasses
 import os
+import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -30,12 +31,8 @@ SIDES = ('inputs', 'targets')
 Item = TypeVar('Item')
 
 
-@dataclasses.dataclass(frozen=True)
-class NoTokenizer:
-    """Stands for a vocabulary if texts stay texts, without the tags of any model."""
-
-    name: str = 'none'
-    tags: str = ''
+# Stands for a vocabulary if texts stay texts, without the tags of any model.
+_NO_TOKENIZER = types.SimpleNamespace(name='none', tags='')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +40,7 @@ class Binding:
     """Settings that a dataset is built with."""
 
     root: str | None = None  # Absolute.
-    tokenizer: tokenizers.Tokenizer | NoTokenizer | None = None
+    tokenizer: tokenizers.Tokenizer | types.SimpleNamespace | None = None
     policy: readers.BadRecords | None = None  # None stops at the first bad record.
 
 
@@ -51,7 +48,7 @@ _NOTHING = Binding()
 _binding = contextvars.ContextVar('binding', default=_NOTHING)
 
 
-def _change(**fields: str | tokenizers.Tokenizer | NoTokenizer | readers.BadRecords | None) -> None:
+def _change(**fields: object) -> None:
     _binding.set(dataclasses.replace(_binding.get(), **fields))
 
 
@@ -82,15 +79,13 @@ def bound(vocabulary: str | None, root: str) -> Iterator[None]:
     """Binds a vocabulary and a data root in a block; without a vocabulary texts stay texts."""
     with work.setting(_binding, _binding.get()):  # What is bound in the block ends with it.
         use_root(root)
-        _change(tokenizer=tokenizers.load(vocabulary, root) if vocabulary else NoTokenizer())
+        _change(tokenizer=tokenizers.load(vocabulary, root) if vocabulary else _NO_TOKENIZER)
         yield
 
 
-@contextlib.contextmanager
-def bad_records(policy: readers.BadRecords) -> Iterator[None]:
+def bad_records(policy: readers.BadRecords) -> contextlib.AbstractContextManager[None]:
     """Sets the treatment of bad records for datasets that are built in this block."""
-    with work.setting(_binding, dataclasses.replace(_binding.get(), policy=policy)):
-        yield
+    return work.setting(_binding, dataclasses.replace(_binding.get(), policy=policy))
 
 
 def policy() -> readers.BadRecords:

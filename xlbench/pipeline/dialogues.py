@@ -100,12 +100,7 @@ def register_dialogue_tasks(
       headline: as for `register_text_task`.
       hint: how to get the files, for the message about a missing one.
 
-    Example, tasks/chat.py:
-      from xlbench import pipeline
-
-      pipeline.register_dialogue_tasks(
-          'chat', 'de', files={'train': 'chat/train.txt', 'test': 'chat/test.txt'}
-      )
+    Example: docs/your_own.md.
     """
     in_json = functools.partial(readers.read_dialogues_json, key=dialogue, words=text)
     kinds = {
@@ -197,16 +192,7 @@ def register_summarisation_tasks(
       speaker, text: the keys of a turn that is an object.
       keep: keys or columns of further texts to keep with each example, such as an id.
 
-    Example, tasks/meetings.py, for lines such as {"dialogue": [{"speaker": "Anna", "text": "Hi!"},
-    {"speaker": "Ben", "text": "Hello."}], "en": "Anna greets Ben.", "de": "Anna grüßt Ben."}:
-      from xlbench import pipeline
-
-      pipeline.register_summarisation_tasks(
-          'meetings',
-          'en',
-          files={'train': 'meetings/train.jsonl', 'test': 'meetings/test.jsonl'},
-          summaries={'en': 'en', 'de': 'de'},
-      )
+    Example: docs/your_own.md.
     """
     if not summaries:
         raise errors.UserError(

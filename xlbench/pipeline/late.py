@@ -2,14 +2,13 @@
 
 import contextlib
 import importlib.abc
-import importlib.machinery
 import os
 import sys
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 from xlbench.system import errors
-from xlbench.system.machine import quietly
+from xlbench.system.machine import Finder, quietly
 
 _PACKAGES = ('tensorflow', 'seqio')
 _after: list[Callable[[types.ModuleType], None]] = []  # Called with SeqIO once it is there.
@@ -62,23 +61,8 @@ def _installed() -> Iterator[None]:
         ) from None
 
 
-class _Finder:
-    """An import hook that loads both packages quietly, whoever imports them."""
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        """Returns a spec for one of both packages, None for others."""
-        if name not in _PACKAGES:
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader)
-        return spec
-
-
 class _Loader(importlib.abc.Loader):
-    """Loads one of both with its own loader, then hides devices or registers tasks."""
+    """Loads one of both quietly, whoever imports it, then hides devices or registers tasks."""
 
     def __init__(self, own: importlib.abc.Loader):
         self._own = own
@@ -101,6 +85,6 @@ def _hide_accelerators(tensorflow: types.ModuleType) -> None:
 
 
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')  # Before TensorFlow: only its fatal errors.
-sys.meta_path.insert(0, _Finder())
+sys.meta_path.insert(0, Finder(dict.fromkeys(_PACKAGES, _Loader)))
 if 'tensorflow' in sys.modules:
     _hide_accelerators(sys.modules['tensorflow'])

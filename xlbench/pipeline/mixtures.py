@@ -71,14 +71,14 @@ def mixing_rate(
       temperature: of 'temperature'.
       maximum: of 'capped'.
     """
-    arguments = {
-        'proportional': {},
-        'equal': {'maximum': 1},
-        'temperature': {'temperature': temperature},
-        'capped': {'maximum': maximum},
+    rates: dict[str, Callable[[float], float]] = {
+        'proportional': lambda count: count,
+        'equal': lambda count: min(count, 1),
+        'temperature': lambda count: count ** (1.0 / temperature),
+        'capped': lambda count: min(count, maximum),
     }
-    if not isinstance(kind, str) or kind not in arguments:
-        raise errors.unknown('mixing rate', kind, arguments)
+    if not isinstance(kind, str) or kind not in rates:
+        raise errors.unknown('mixing rate', kind, rates)
     for what, value in (('temperature', temperature), ('maximum', maximum)):
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not (number and 0 < value < math.inf):
@@ -89,12 +89,8 @@ def mixing_rate(
     def rate(task: DeclaredTask) -> float:
         split = _split.get()
         if task.cache_dir:
-            seqio = late.seqio()
-            return seqio.mixing_rate_num_examples(task, split=split, **arguments[kind])
-        count = _number(task, split)  # As seqio.mixing_rate_num_examples.
-        if kind in ('equal', 'capped'):
-            return float(min(count, arguments[kind]['maximum']))
-        return count ** (1.0 / temperature) if kind == 'temperature' else float(count)
+            return float(rates[kind](late.seqio().mixing_rate_num_examples(task, split=split)))
+        return float(rates[kind](_number(task, split)))
 
     return rate
 
@@ -130,11 +126,8 @@ def add_mixture(
 
 @contextlib.contextmanager
 def _all_counted(tasks: Iterable[DeclaredTask]) -> Iterator[None]:
-    """Makes every task know its number of examples, for SeqIO's own rate functions.
-
-    These read it from SeqIO's cache, which is not used here, or from a source that may lack it.
-    """
-    tasks = list(tasks)
+    """Makes every task know its number of examples, for SeqIO's own rate functions."""
+    tasks = list(tasks)  # Which else look into SeqIO's cache, or a source that may lack it.
     for task in tasks:  # An attribute of the instance stands before the method of its class.
         task.num_input_examples = functools.partial(_number, task)
     try:
@@ -157,7 +150,7 @@ def mixture_rates(mixture: DeclaredMixture, split: str) -> dict[str, float]:
             raise
         raise errors.UserError(
             f'a rate of mixture {mixture.name} on split {split!r} cannot be computed '
-            f'({" ".join(str(error).split())[:200]}); give numbers, or pipeline.mixing_rate(...)'
+            f'({errors.printable(error)}); give numbers, or pipeline.mixing_rate(...)'
         ) from error
     for task, rate in rates.items():
         if not (rate > 0 and math.isfinite(rate)):

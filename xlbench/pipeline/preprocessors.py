@@ -169,15 +169,11 @@ class AddPrefix:
     loss covers them, as in mBART's pretraining, so that decoding is the same with and without a
     forced first token. In retrieval the targets get the tokens of the inputs, BERT:
     [5, 6], [7] -> [CLS, 5, 6], [CLS, 7].
-
-    Attributes:
-      source_lang, target_lang: ISO codes of inputs and targets; None if there are several.
-      view: of the task, see `view`.
     """
 
-    source_lang: str | None = None
+    source_lang: str | None = None  # ISO codes of inputs and targets; None if there are several.
     target_lang: str | None = None
-    view: str = 'generation'
+    view: str = 'generation'  # Of the task, see `view`.
 
     def prefixes(self) -> dict[str, np.ndarray]:
         """Returns the tokens before each feature, [length] int32, of the vocabulary in use."""
@@ -316,10 +312,7 @@ def classification_preprocessors(
 ) -> 'list[Callable[..., tf.data.Dataset]]':
     """Returns the steps of a classification task, from records with a `label`.
 
-    Args:
-      labels: their names, in the order of their ids.
-      texts: the fields of the one or two texts.
-      keep: further fields to keep.
+    The labels are in the order of their ids; `texts` are the fields of the one or two texts.
     """
     encoder = functools.partial(
         classification_encoder, as_labels(labels, 'classification'), tuple(texts)
@@ -332,9 +325,7 @@ def tagging_preprocessors(
 ) -> 'list[Callable[..., tf.data.Dataset]]':
     """Returns the steps of a tagging task, from records of `words` and `tags`.
 
-    Args:
-      labels: all tags, in the order of their ids.
-      keep: further fields to keep.
+    The labels are all tags, in the order of their ids.
     """
     encoder = functools.partial(tagging_encoder, as_labels(labels, 'tagging'))
     return [EncodeLabelled(encoder, ('words',), tuple(keep)), cache_here]
@@ -395,17 +386,11 @@ def tagging_encoder(labels: Sequence[str] | Labels) -> Encoder:
 
 @dataclasses.dataclass(frozen=True)
 class EncodeLabelled:
-    """The step from texts and labels to ids, one record at a time.
+    """The step from texts and labels to ids, one record at a time."""
 
-    Attributes:
-      encoder: makes the function that encodes a record with the vocabulary in use.
-      texts: the fields of language, on which `prepare` trains vocabularies.
-      keep: further fields to keep.
-    """
-
-    encoder: Callable[[], Encoder]
-    texts: tuple[str, ...]
-    keep: tuple[str, ...] = ()
+    encoder: Callable[[], Encoder]  # Makes one with the vocabulary in use.
+    texts: tuple[str, ...]  # The fields of language, on which `prepare` trains vocabularies.
+    keep: tuple[str, ...] = ()  # Further fields to keep.
 
     def encode(
         self, batches: Iterable[Sequence[Mapping[str, str]]]

@@ -5,7 +5,7 @@ import functools
 import operator
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from xlbench.data import conllu, readers, rows
 from xlbench.pipeline import registry
@@ -153,16 +153,7 @@ def register_classification_task(
       metrics: metric functions besides accuracy and macro-F1.
       shots: few-shot buckets to draw from the split 'train', for python -m xlbench.fewshot.
 
-    Example, tasks/reviews.py, for files such as 'review,stars' and '"Well, no",1' below it:
-      from xlbench import pipeline
-
-      pipeline.register_classification_task(
-          'reviews_stars_en',
-          files={'train': 'reviews/train.csv', 'validation': 'reviews/dev.csv'},
-          text='review',
-          label='stars',
-          lang='en',
-      )
+    Example: docs/your_own.md.
     """
     keys = [text] if isinstance(text, str) else list(text)
     if len(keys) not in (1, 2):
@@ -175,17 +166,10 @@ def register_classification_task(
         return record | {'label': rows.label(row[label], label)}
 
     return _add_labelled(
-        name,
-        'classification',
-        files,
+        _Labelled('classification', name, files, labels, lang, metrics, headline, shots),
         functools.partial(read_rows, [*keys, label, *keep], files.layout, record_of),
         [*names, *keep, 'label'],
         lambda known, bucket: classification_preprocessors(known, names, [*keep, *bucket]),
-        labels=labels,
-        lang=lang,
-        metrics=metrics,
-        headline=headline,
-        shots=shots,
     )
 
 
@@ -219,48 +203,38 @@ def register_tagging_task(
       metrics: metric functions besides chunk F1 and the accuracy of tags.
       shots: few-shot buckets to draw from the split 'train', for python -m xlbench.fewshot.
 
-    Example, tasks/places.py, for files of lines such as 'in O' and 'Rome B-LOC':
-      from xlbench import pipeline
-
-      pipeline.register_tagging_task(
-          'places_ner_en',
-          files={'train': 'places/train.conll', 'test': 'places/test.conll'},
-          lang='en',
-      )
+    Example: docs/your_own.md.
     """
-    return _add_labelled(
-        name,
-        'tagging',
-        *_tagged_files(name, files, words, tags, word_column, tag_column),
-        ('words', 'tags'),
-        tagging_preprocessors,
-        labels=labels,
-        lang=lang,
-        metrics=metrics,
-        headline=headline,
-        shots=shots,
-    )
+    files, reading = _tagged_files(name, files, words, tags, word_column, tag_column)
+    task = _Labelled('tagging', name, files, labels, lang, metrics, headline, shots)
+    return _add_labelled(task, reading, ('words', 'tags'), tagging_preprocessors)
+
+
+class _Labelled(NamedTuple):
+    """The arguments that both functions for tasks with labels take."""
+
+    view: str
+    name: str
+    files: Files
+    labels: Sequence[str] | None
+    lang: str | None
+    metrics: Sequence[Metric] | None
+    headline: str | None
+    shots: Shots | None
 
 
 def _add_labelled(
-    name: str,
-    view: str,
-    files: Files,
+    task: _Labelled,
     reading: Callable[[Labels | None], Read],
     fields: Sequence[str],
     steps: Callable[[Labels, Sequence[str]], Sequence[Callable[..., Any]]],
-    *,
-    labels: Sequence[str] | None,
-    lang: str | None,
-    metrics: Sequence[Metric] | None,
-    headline: str | None,
-    shots: Shots | None,
 ) -> DeclaredTask:
     """Adds a task with labels: those of the user, or else those of its split 'train'.
 
     `reading` makes the reader of a file from the labels that records may have (None: any), and
     `steps` the preprocessors from the labels and the further fields to keep.
     """
+    view, name, files, labels, lang, metrics, headline, shots = task
     if shots and 'train' not in files:
         raise errors.UserError(f"task {name} has no split 'train' to draw shots from")
     known = known_labels(name, files, labels, reading(None), view)
@@ -283,7 +257,10 @@ def _tagged_files(
     name: str, files: Files, words: str, tags: str, word_column: int, tag_column: int | None
 ) -> tuple[Files, Callable[[Labels | None], Read]]:
     """Returns the files with their format, and (tags that may occur; None: any) -> their reader."""
-    kind, *others = dict.fromkeys(files.format or _tagged_format(p) for p in files.values())
+    places = ('' if isinstance(p, Hub) else p.removesuffix('.gz') for p in files.values())
+    kind, *others = dict.fromkeys(
+        files.format or _TAGGED_ENDINGS.get(os.path.splitext(place)[1]) for place in places
+    )
     if others:
         named = ', '.join(str(format or 'rows') for format in (kind, *others))
         raise errors.UserError(f'task {name}: its files have the formats {named}')
@@ -295,13 +272,6 @@ def _tagged_files(
         raise errors.unknown('format', kind, (*_FORMATS, *rows.FORMATS))
     record_of = functools.partial(_tagged_record, words=words, tags=tags)
     return files, functools.partial(read_rows, [words, tags], files.layout, record_of)
-
-
-def _tagged_format(place: str | Hub) -> str | None:
-    """The format of tagged words that the name of a file says; None if it is one of rows."""
-    if isinstance(place, Hub):
-        return None
-    return _TAGGED_ENDINGS.get(os.path.splitext(place.removesuffix('.gz'))[1])
 
 
 def _tagged_reader(name: str, kind: str, word_column: int, tag_column: int | None) -> Read:
@@ -385,18 +355,7 @@ def register_translation_tasks(
       metrics: metric functions besides BLEU, TER and chrF.
       headline: as for `register_text_task`.
 
-    Example, tasks/subtitles.py:
-      from xlbench import pipeline
-
-      pipeline.register_translation_tasks(
-          'subtitles',
-          'en',
-          'de',
-          files={
-              'train': ('subtitles/train.en.gz', 'subtitles/train.de.gz'),
-              'test': 'subtitles/test.tmx',
-          },
-      )
+    Example: docs/your_own.md.
     """
     if source_lang == target_lang:
         raise errors.UserError(f'{name}: both languages are {source_lang!r}; name two')

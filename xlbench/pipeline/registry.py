@@ -347,6 +347,6 @@ def mistake(error: Exception, path: str, what: str = '') -> errors.UserError:
              if frame.filename == path]  # fmt: skip
     line = error.lineno if isinstance(error, SyntaxError) and error.filename == path else None
     place = ':'.join(map(str, [path, *([line] if line else lines[-1:])]))
-    said = ' '.join(str(getattr(error, 'message', error)).split())[:300]
+    said = errors.printable(getattr(error, 'message', error), 300)
     kind = '' if isinstance(error, errors.UserError) else f'{type(error).__name__}: '
     return errors.UserError(f'{place}: {what}{kind}{said}')

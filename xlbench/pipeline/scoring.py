@@ -24,9 +24,7 @@ def headline(task: DeclaredTask) -> str:
     return chosen
 
 
-def checked_headline(
-    name: str, chosen: str | None, default: str, metrics: Sequence[Metric]
-) -> str:
+def checked_headline(name: str, chosen: str | None, default: str, metrics: Sequence[Metric]) -> str:
     """Returns the headline of a new task; UserError for one that its metrics do not give."""
     if chosen is not None:
         from xlbench import metrics as metrics_lib
@@ -88,12 +86,9 @@ def described(name: str) -> dict[str, Json]:
 def with_own(
     own: Sequence[Metric] | None, usual: Sequence[Metric], headline: str
 ) -> tuple[list[Metric], str]:
-    """Returns the metrics of a task and its default headline.
+    """Returns the metrics of a task, the usual ones of its kind and its own, and a headline.
 
-    Args:
-      own: metrics that the task file adds to the usual ones; `metrics.only` replaces these.
-      usual: the metrics of its kind of tasks.
-      headline: the default if the usual metrics stay.
+    If the task file replaces the usual ones, by `metrics.only`, the headline goes as well.
     """
     from xlbench.metrics import contract
 
@@ -122,12 +117,7 @@ def translation_metrics(lang: str) -> list[Metric]:
 
 
 def label_metrics(view: str, labels: Sequence[str]) -> tuple[list[Metric], str]:
-    """Returns the metrics of labels and their headline.
-
-    Args:
-      view: 'classification' or 'tagging'.
-      labels: of texts; none stands for those of the data.
-    """
+    """Returns the metrics of labels of a view and their headline; no labels: those of the data."""
     from xlbench.metrics import classification, tagging
 
     if view == 'classification':

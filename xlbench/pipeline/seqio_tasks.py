@@ -97,7 +97,7 @@ def _tfds_paths(
         place = loader._get_builder(split).data_path
         shards = source.list_shards(split)
     except Exception as error:  # Of any kind: no such data set, split or folder; no network.
-        said = ' '.join(str(error).split())[:300]
+        said = errors.printable(error, 300)
         raise errors.UserError(
             f'task {task.name} cannot find its TensorFlow Datasets: {said}'
         ) from error
@@ -132,7 +132,12 @@ def check(task: pipeline.DeclaredTask, chosen: tokenizers.Tokenizer) -> None:
                 f'{", ".join(task.output_features)}); xlbench trains on inputs and targets'
             )
         if not isinstance(feature.vocabulary, Vocabulary | Labels):
-            _check_shape(task.name, name, feature)
+            rank, dtype = getattr(feature, 'rank', 1), getattr(feature, 'dtype', None)
+            if rank != 1 or (dtype is not None and not dtype.is_integer):
+                raise errors.UserError(
+                    f'feature {name!r} of task {task.name} has rank {rank} and type {dtype.name}; '
+                    'xlbench reads sequences of ids: rank 1, int32'
+                )
             _check_vocabulary(task.name, name, feature.vocabulary, chosen)
     if task.postprocessor is not None and (view := pipeline.view(task)) != 'generation':
         raise errors.UserError(
@@ -147,15 +152,6 @@ def is_plain(feature: Feature) -> bool:
         return True
     exactly = type(feature) is late.seqio().Feature
     return exactly and (feature.rank, feature.dtype.name) == (1, 'int32')
-
-
-def _check_shape(task: str, name: str, feature: Feature) -> None:
-    rank, dtype = getattr(feature, 'rank', 1), getattr(feature, 'dtype', None)
-    if rank != 1 or (dtype is not None and not dtype.is_integer):
-        raise errors.UserError(
-            f'feature {name!r} of task {task} has rank {rank} and type {dtype.name}; xlbench reads '
-            'sequences of ids: rank 1, int32'
-        )
 
 
 def vocabulary_of(task: pipeline.DeclaredTask) -> str:
@@ -215,7 +211,7 @@ def _pieces(task: str, brought: 'seqio.SentencePieceVocabulary') -> list[str]:
     try:
         model = brought.tokenizer
     except Exception as error:  # Of any kind: TensorFlow's files, SentencePiece, a network.
-        said = ' '.join(str(getattr(error, 'message', error)).split())[:200]
+        said = errors.printable(getattr(error, 'message', error), 200)
         raise errors.UserError(
             f'task {task} cannot read its vocabulary {brought.sentencepiece_model_file}: {said}'
         ) from error

@@ -51,7 +51,7 @@ class Hub(NamedTuple):
                 self.name, self.config, split=self.split, revision=self.revision
             )
         except Exception as error:  # Of any kind: the name, the network, the disk, the files.
-            said = ' '.join(str(error).split())[:300]
+            said = errors.printable(error, 300)
             raise errors.UserError(f'the data set {self.name} cannot be read: {said}') from error
         paths = [entry['filename'] for entry in read.cache_files]
         if sum(rows.count(path, rows.Layout('arrow')) for path in paths) != len(read):
@@ -101,11 +101,6 @@ class Files(Mapping[str, str | Hub | Sequence[str]]):
         """The layout of files of rows; UserError for another format."""
         quotes = self.quotes is None or self.quotes
         return rows.Layout(self.format, self.columns, self.separator, quotes, self.where or {})
-
-    def layout_of(self, path: str) -> rows.Layout | None:
-        """Returns the layout of one of the files; None if it is not one of rows."""
-        del path  # All have the same.
-        return self.layout if self.format in (None, *rows.FORMATS) else None
 
 
 DialogueFiles = dict[str, str]  # Split -> a path or a pattern.
@@ -206,10 +201,7 @@ def file_source(
     """Returns the source of the records of a user's files.
 
     Args:
-      files: the files.
-      read_file: path -> records.
-      fields: of a record.
-      langs: ISO codes of inputs and targets.
+      files, read_file, fields, langs: path -> records with these fields, in these languages.
       layout_of: path -> the layout of a file of rows, whose rows are counted without making
         records; by default that of `files`.
       also: splits whose files decide the records of every split.
@@ -219,7 +211,8 @@ def file_source(
     Raises:
       UserError: a file of rows has no known format.
     """
-    layout_of = layout_of or files.layout_of
+    of_rows = files.format in (None, *rows.FORMATS)
+    layout_of = layout_of or (lambda path: files.layout if of_rows else None)
     for place in files.values():
         # A folder has no ending, and is looked into when it is read.
         if isinstance(place, str) and os.path.splitext(place)[1] and (layout := layout_of(place)):
@@ -276,13 +269,10 @@ def read_rows(
     record_of: Callable[[rows.Values], readers.Record],
     labels: Labels | None = None,
 ) -> Read:
-    """Returns a reader of rows as records.
+    """Returns a reader of rows, of which these keys are needed, as records.
 
-    Args:
-      keys: the keys of a row that are needed.
-      layout: of the files.
-      record_of: the values of a row -> a record; ValueError if they are not right.
-      labels: the labels that records may have; by default any.
+    `record_of` makes a record of a row's values; ValueError if they are not right. Records may have
+    the `labels`, by default any.
     """
 
     def read(path: str) -> Iterator[readers.Record | readers.BadRecord]:

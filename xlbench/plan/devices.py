@@ -136,7 +136,7 @@ def _gpu_devices(gpu: Gpu, count: int) -> Sequence[jax.Device]:
             gpu.kind, 'cuda', target_config=gpu.target, topology=f'1x{hosts}x{count // hosts}'
         ).devices
     except Exception as error:  # Of several types, by version.
-        text = ' '.join(str(error).split())[:200]
+        text = errors.printable(error)
         raise UserError(f'{CUDA} does not describe {count} {gpu.kind}: {text}') from None
 
 

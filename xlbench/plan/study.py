@@ -29,7 +29,7 @@ from xlbench.plan.devices import Device
 from xlbench.plan.figures import Figures
 from xlbench.settings import decoding as decoding_settings
 from xlbench.system import machine
-from xlbench.system.errors import UserError
+from xlbench.system.errors import UserError, printable
 from xlbench.system.progress import Progress
 from xlbench.training import objectives, optimizers, train_step as train_step_lib
 from xlbench.training.objectives.contract import Batch, Objective
@@ -275,7 +275,7 @@ def study(
     try:
         text = compiled.as_text()
     except jax.errors.JaxRuntimeError as error:  # libtpu is newer than jaxlib knows.
-        program['unreadable'] = ' '.join(str(error).split())[:200]
+        program['unreadable'] = printable(error)
         text = ''
     parsed = hlo.parse(text, device.count, unknown_trips=trips)
     program |= {

@@ -34,12 +34,8 @@ def make_sample(root: str, samples: Sequence[str] = SAMPLES) -> None:
 
 
 def _samples_of(names: Collection[str], vocabulary: str) -> list[str]:
-    """Names the sample corpora that tasks and mixtures read and that a vocabulary comes from.
-
-    All take twenty seconds to make, and most runs read one of them. All are named where there are
-    no names, or one does not say what is read, such as that of a user's own task.
-    """
-    if not names:
+    """The sample corpora that are read and that a vocabulary is of; all where nobody knows."""
+    if not names:  # All take twenty seconds to make, and most runs read one of them.
         return [*SAMPLES]
     words = {name.partition('_')[0] for name in names}
     if vocabulary in tokenizers.SAMPLE_FILES:

@@ -29,7 +29,7 @@ import numpy as np
 
 from xlbench import pipeline
 from xlbench.data import prepared, readers
-from xlbench.data.prepared import InputEntry, ShardEntry, SkippedEntry
+from xlbench.data.prepared import ShardEntry, SkippedEntry
 from xlbench.jobs import Engine, shards
 from xlbench.preparation import examples as examples_lib, jobs as jobs_lib
 from xlbench.preparation.jobs import Done, Job
@@ -60,10 +60,6 @@ class Worker:
     shard_examples: int
     scratch: str  # A folder for parts.
     folders: dict[Job, str]  # The hidden folders for their shards.
-
-    def hash(self, path: str) -> InputEntry:
-        """Returns the manifest's entry of an input file."""
-        return jobs_lib.input_entry(path, self.root)
 
     def read(self, task: str, split: str, number: int, paths: Sequence[str] | None) -> Part:
         """Reads a part into a file: records, or examples of a task that cannot be divided."""
@@ -155,13 +151,9 @@ def run(
 ) -> None:
     """Prepares jobs on an engine; all of them are there at its end, or none.
 
-    Args:
-      jobs: what to prepare; root and vocabulary are bound, see `pipeline.bound`.
-      finished: called with each result.
-      engine: runs the stages.
-      root, vocabulary, skip_bad: as `mixtures.prepare` takes them.
-      force: also make what another process has made in the meantime.
-      shard_examples: examples of one file.
+    Root and vocabulary, which are bound as well, and `skip_bad` are as `mixtures.prepare` takes
+    them. `finished` is called with each result. With `force`, what another process has made in the
+    meantime is made again.
     """
     if not jobs:
         return
@@ -170,7 +162,11 @@ def run(
         # One such program at a time, so that no two wait for each other's jobs.
         stack.enter_context(prepared.alone(os.path.join(parent, 'beam')))
         scratch = os.path.abspath(stack.enter_context(prepared.scratch(parent, 'beam')))
-        jobs = _left(jobs, finished, stack, root, vocabulary, force)
+        held = [jobs_lib.alone(root, vocabulary, job, force) for job in jobs]
+        there = dict(zip(jobs, map(stack.enter_context, held), strict=True))
+        for done in filter(None, there.values()):
+            finished(done)
+        jobs = [job for job, done in there.items() if done is None]
         if not jobs:
             return
         stamps, manifests, writers = {}, {}, {}
@@ -190,7 +186,8 @@ def run(
         )
         stack.enter_context(engine)
         paths = dict.fromkeys(path for job in jobs for path in jobs_lib.input_paths(job))
-        hashed = engine.run(worker.hash, [(os.path.abspath(path),) for path in paths])
+        entry_of = functools.partial(jobs_lib.input_entry, root=worker.root)
+        hashed = engine.run(entry_of, [(os.path.abspath(path),) for path in paths])
         hashes = {entry['path']: entry for entry in hashed}
         read = engine.run(worker.read, [part for job in jobs for part in _parts(job)])
         parts: dict[Job, list[Part]] = {job: [] for job in jobs}
@@ -219,24 +216,3 @@ def run(
             writers[job].adopt(sorted(entries, key=lambda entry: entry['file']))
     for job in jobs:
         finished(jobs_lib.just_made(root, vocabulary, job))
-
-
-def _left(
-    jobs: Sequence[Job],
-    finished: Callable[[Done], None],
-    stack: contextlib.ExitStack,
-    root: str,
-    vocabulary: str,
-    force: bool,
-) -> list[Job]:
-    """Returns the jobs that no other process has done in the meantime; the stack holds them."""
-    left = []
-    for job in jobs:
-        place = prepared.folder(root, vocabulary, *job)
-        waited = stack.enter_context(prepared.alone(place))
-        there = None if force else jobs_lib.made_meanwhile(root, vocabulary, job, waited)
-        if there is None:
-            left.append(job)
-        else:
-            finished(there)
-    return left

@@ -33,29 +33,19 @@ Encode = Callable[[Sequence[Record]], Iterator[prepared.Packed]]
 
 @dataclasses.dataclass(frozen=True)
 class Side:
-    """The encoding of the texts of a feature as ids.
+    """The encoding of the texts of a feature as ids."""
 
-    Attributes:
-      is_target: whether they are targets, see Tokenizer.encode_batch.
-      before, behind: the ids that stand around those of each text.
-    """
-
-    is_target: bool
-    before: tuple[int, ...] = ()
-    behind: tuple[int, ...] = ()
+    is_target: bool  # See Tokenizer.encode_batch.
+    before: tuple[int, ...] = ()  # Ids that stand before those of each text ...
+    behind: tuple[int, ...] = ()  # ... and behind them.
 
 
 @dataclasses.dataclass(frozen=True)
 class Encoding:
-    """The encoding of the texts of a task as ids.
-
-    Attributes:
-      sides: of each feature; other fields stay texts.
-      has_views: whether inputs are two views, see preprocessors.TokenizeViews.
-    """
+    """The encoding of the texts of a task as ids; fields that are no features stay texts."""
 
     sides: Mapping[str, Side]
-    has_views: bool = False
+    has_views: bool = False  # Of inputs, see preprocessors.TokenizeViews.
 
     def packed(self, tokenizer: tokenizers.Tokenizer, batch: Texts) -> prepared.Packed:
         """Makes the examples of a batch of texts."""
@@ -229,13 +219,9 @@ def texts(task: DeclaredTask, split: str) -> Iterator[str]:
 def measure(
     name: str, root: str, splits: tuple[str, ...], vocabulary: str
 ) -> tuple[dict[str, Statistics], Langs]:
-    """Measures the lengths of a task's texts.
+    """Measures the lengths of a task's texts in splits, by default all whose files are there.
 
-    Args:
-      name: of the task.
-      root: the data root.
-      splits: of the task; none: all whose files are there.
-      vocabulary: whose tokens are counted; '' counts none.
+    Tokens are those of a vocabulary; '' counts none.
 
     Returns:
       The statistics of each split; the source and the target language.
@@ -309,10 +295,7 @@ def _seqio_examples(task: DeclaredTask, split: str) -> Iterator[list[prepared.Re
 def examples(task: DeclaredTask, split: str, processes: int = 1) -> Iterator[prepared.Packed]:
     """Yields the examples of a task and split in order; ids end in eos and are not cut.
 
-    Args:
-      task: with the vocabulary and the data root that are bound.
-      split: of it.
-      processes: that may tokenise.
+    Vocabulary and data root are those that are bound; so many processes may tokenise.
     """
     if (step := _label_step(task)) is not None:  # One by one, without TensorFlow in between.
         return map(prepared.pack, step.encode(source_records(task, split)))
@@ -359,18 +342,13 @@ def _pack_elsewhere(
 ) -> Iterator[prepared.Packed]:
     """Packs batches in processes of their own, in their order."""
     vocabulary = pipeline.tokenizer().name, pipeline.root()
-    with work.Pool(processes, _load_tokenizer, *vocabulary) as workers:
-        yield from workers.run_in_order(_pack, ((encoding, batch) for batch in batches))
+    with work.Pool(processes, tokenizers.limit_threads, 1) as workers:
+        jobs = ((encoding, batch, *vocabulary) for batch in batches)
+        yield from workers.run(_pack, jobs, in_order=True)
 
 
-_tokenizer: tokenizers.Tokenizer | None = None  # In a process of `_pack_elsewhere`.
+def _pack(encoding: Encoding, batch: Texts, vocabulary: str, root: str) -> prepared.Packed:
+    return encoding.packed(_tokenizer(vocabulary, root), batch)
 
 
-def _load_tokenizer(vocabulary: str, root: str) -> None:
-    global _tokenizer
-    tokenizers.limit_threads(1)
-    _tokenizer = tokenizers.load(vocabulary, root)
-
-
-def _pack(encoding: Encoding, batch: Texts) -> prepared.Packed:
-    return encoding.packed(_tokenizer, batch)
+_tokenizer = functools.cache(tokenizers.load)  # In a process of `_pack_elsewhere`.

@@ -220,14 +220,16 @@ def just_made(root: str, vocabulary: str, job: Job) -> Done:
         raise prepared.stale_at_once(error) from None
 
 
-def made_meanwhile(root: str, vocabulary: str, job: Job, waited: bool) -> Done | None:
-    """Returns what another process has made of a job since this one looked; None if it has not.
+@contextlib.contextmanager
+def alone(root: str, vocabulary: str, job: Job, force: bool) -> Iterator[Done | None]:
+    """Holds a job in this block; what another process has made of it since this one looked.
 
-    This process is `prepared.alone` with the job, and has perhaps waited for the other one.
+    That is None where there is nothing, or with `force`.
     """
-    done = made_before(root, vocabulary, job)
-    # What a function reads is prepared again each time; that has just been done.
-    return None if done and done.manifest.get('unseen') and not waited else done
+    with prepared.alone(prepared.folder(root, vocabulary, *job)) as waited:
+        done = None if force else made_before(root, vocabulary, job)
+        # What a function reads is prepared again each time; after a wait that has just been done.
+        yield None if done and done.manifest.get('unseen') and not waited else done
 
 
 # Of less text, other processes would learn the same words, and the job would soon be done.
@@ -248,14 +250,12 @@ def prepare_one(
     The counters of the run are by default those of `start_worker`. With `force` it is made in any
     case. Of a large job, as many processes as `encoders` may tokenise.
     """
-    place = prepared.folder(root, vocabulary, *job)
     try:
         with (
             pipeline.bound(vocabulary, root),
             registry.blaming(job.task),
-            prepared.alone(place) as waited,
+            alone(root, vocabulary, job, force) as there,
         ):
-            there = None if force else made_meanwhile(root, vocabulary, job, waited)
             return there or _prepare_one(job, shared or _shared, root, vocabulary, encoders)
     except OSError as error:  # A full disk, a folder that is not ours.
         said = error
@@ -298,5 +298,5 @@ def reading(job: Job, policy: readers.BadRecords) -> Iterator[None]:
             raise
         if policy.error is not None:
             raise policy.error from None
-        said = ' '.join(str(getattr(error, 'message', error)).split())[:300]
+        said = errors.printable(getattr(error, 'message', error), 300)
         raise errors.UserError(f'{job} cannot be read: {said}') from error

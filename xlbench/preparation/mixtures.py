@@ -45,10 +45,8 @@ def resolve(
 ) -> tuple[dict[Job, Size], list[tuple[registry.DeclaredMixture, str]]]:
     """Resolves names of mixtures or tasks.
 
-    Args:
-      mixtures: comma-separated or a sequence; NAME:SPLIT takes that split alone, NAME:SPLIT? those
-        of its tasks that have it.
-      splits: of the other names, likewise.
+    Both are comma-separated or a sequence; NAME:SPLIT takes that split alone, NAME:SPLIT? those of
+    its tasks that have it.
 
     Returns:
       The jobs in the order of the names; the mixtures, with the splits that all of their tasks
@@ -158,8 +156,7 @@ def prepare(
 
     Args:
       mixtures, splits: see `resolve`.
-      root: the data root.
-      vocabulary: see xlbench/data/tokenizers.
+      root, vocabulary: the data root; see xlbench/data/tokenizers.
       skip_bad: how many bad records may be skipped in the whole run.
       workers: processes; by default one for each core, and none beside this one for small data.
       force: also make what is up to date.
@@ -243,15 +240,10 @@ def make_vocabulary(
     model_type: str = 'unigram',
     if_missing: bool = False,
 ) -> None:
-    """Trains a SentencePiece vocabulary on the texts of tasks, into a new file.
+    """Trains a SentencePiece vocabulary on the texts of tasks, see `resolve`, into a new file.
 
-    Args:
-      mixtures, splits: see `resolve`.
-      path: of the model file; UserError if it exists, unless `if_missing`, which keeps it.
-      root: the data root.
-      size: pieces at most.
-      model_type: 'unigram' or 'bpe'.
-      if_missing: whether the file may exist.
+    Its `size` is the most pieces, and its type 'unigram' or 'bpe'. A file that exists is a
+    UserError, or is kept with `if_missing`.
     """
     if not 0 < size < 2**31:
         raise errors.UserError(f'--vocabulary_size is {size}; give a number of pieces like 8000')

@@ -3,7 +3,6 @@
   steps      from a table to the command lines that it needs
   running    child processes, one after another, and what is done
   launching  SLURM arrays and JobSets
-  listing    tables and steps as lines of text, with hours and minutes
   added      a system of the user's: its commands and experiments
   beside     its rows beside the paper's, differences, cards, costs
   bundles    files of results for others: written, unpacked

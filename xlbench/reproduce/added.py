@@ -36,17 +36,11 @@ _ENDINGS = ('.txt', '.jsonl')
 
 
 class AddedSystem(NamedTuple):
-    """A system as the command line names it.
+    """A system as the command line names it."""
 
-    Attributes:
-      name: in the table.
-      source: a config with its variant, a file of a chain, or a folder.
-      kind: the function that the file defines; '' for a folder; 'prompt:' for an engine.
-    """
-
-    name: str
-    source: str
-    kind: str
+    name: str  # In the table.
+    source: str  # A config with its variant, a file of a chain, or a folder.
+    kind: str  # The function that the file defines; '' for a folder; 'prompt:' for an engine.
 
     @property
     def folder(self) -> str:
@@ -108,11 +102,8 @@ def experiments(recipe: Recipe, table: PaperTable, system: AddedSystem, size: st
         )
     if system.name in recipe.experiments and system.kind == _CONFIG:
         raise UserError(f'--add={system.name} has the name of another system; choose a new name')
-    if system.kind == _CONFIG:
-        commands, made = _trained(recipe, table, system, size)
-    else:
-        of_kind = {_CHAIN: _chains, _FOLDER: _scored, _PROMPT: _prompted}[system.kind]
-        commands, made = of_kind(recipe, table, system, size)
+    of_kind = {_CONFIG: _trained, _CHAIN: _chains, _FOLDER: _scored, _PROMPT: _prompted}
+    commands, made = of_kind[system.kind](recipe, table, system, size)
     return dataclasses.replace(
         recipe,
         commands={**recipe.commands, **{one.name: one for one in commands}},

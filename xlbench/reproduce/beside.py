@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 import pathlib
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from xlbench import benchmarks, config as config_lib
@@ -19,7 +19,7 @@ from xlbench.reporting.paper_tables import form
 from xlbench.reporting.paper_tables.form import Systems
 from xlbench.reporting.statistics import t_test, table as table_of
 from xlbench.reporting.tables import Column, Table
-from xlbench.reproduce import bundles, outcome as outcome_lib, steps as steps_lib
+from xlbench.reproduce import bundles, outcome as outcome_lib, running, steps as steps_lib
 from xlbench.reproduce.outcome import Made, Outcome, Written
 from xlbench.reproduce.running import State
 from xlbench.system import files
@@ -31,17 +31,11 @@ _TEST = 'bootstrap'
 
 
 class Beside(NamedTuple):
-    """A table with rows of new systems; none where only the paper's own systems were scored.
+    """A table with rows of new systems; none where only the paper's own systems were scored."""
 
-    Attributes:
-      tables: the table in the paper's form.
-      differences: tables of tests.
-      notes: on the tests, where no table has them below it.
-    """
-
-    tables: list[Table]
-    differences: list[Table]
-    notes: Sequence[str] = ()
+    tables: list[Table]  # The table in the paper's form.
+    differences: list[Table]  # Of tests.
+    notes: Sequence[str] = ()  # On the tests, where no table has them below it.
 
 
 def written(
@@ -54,14 +48,14 @@ def written(
     """A table with new systems; its files, cards, and a bundle that is named, are written."""
     recipe, settings, state = outcome.recipe, outcome.settings, outcome.state
     made = outcome.folders(outcome.experiments)
-    lacking = outcome_lib.fill(recipe, table, made, metrics, say)
+    lacking = outcome_lib.fill(recipe, table, made, metrics)
     beside = shown(recipe, table, names, made, _own(outcome, table))
     folders = list(dict.fromkeys(folder for of_one in made.values() for folder in of_one))
     place = state.folder / 'added' / f'{table.name} {" ".join(names)}'.replace(' ', '-')
     trained = [step.folder for step in state.steps.values() if step.command.program == 'train']
     every = dict.fromkeys([*folders, *trained])
     carded = [one for one in every if (one / 'config.json').is_file()]
-    cards = _write_cards(carded, place / 'cards', say)
+    cards = _write_cards(carded, place / 'cards')
     took = sum(state.record(step).seconds for step in state.steps.values())
     cost = _cost(folders, took)
     said = [*lacking, *beside.notes, cost]
@@ -98,29 +92,19 @@ def _own(outcome: Outcome, table: PaperTable) -> dict[str, list[pathlib.Path]]:
             if name in found or name not in recipe.experiments:
                 continue
             state = State(way.workdir, steps_lib.steps(recipe, [name], way))
-            undone = {step: 'not run' for step in state.steps if not _is_done(state, step)}
+            undone = {
+                one: 'not run'
+                for one, step in state.steps.items()
+                if running.standing(step, state, {})[0] != 'done'
+            }
             found |= Outcome(recipe, [name], way, state, undone).folders([name])
     return found
 
 
-def _is_done(state: State, name: str) -> bool:
-    try:
-        return state.is_done(state.steps[name])
-    except UserError:  # Of another config.
-        return False
+def shown(recipe: Recipe, table: PaperTable, names: Sequence[str], made: Made, own: Made) -> Beside:
+    """New systems beside the paper's; those with names of its rows have its released outputs.
 
-
-def shown(
-    recipe: Recipe, table: PaperTable, names: Sequence[str], made: Made, own: Made
-) -> Beside:
-    """New systems beside the paper's.
-
-    Args:
-      recipe: with their experiments.
-      table: of the paper.
-      names: of the systems; those of rows of the paper have its released outputs.
-      made: their experiments.
-      own: finished experiments of other systems of the table.
+    The recipe has their experiments, `made`; `own` are finished ones of other systems of the table.
     """
     released = [name for name in names if name in models(table)]
     names = [name for name in names if name not in released]
@@ -228,9 +212,7 @@ def _cost(folders: Sequence[pathlib.Path], seconds: float) -> str:
     return f'Cost: {"; ".join(said)}.'
 
 
-def _write_cards(
-    folders: Sequence[pathlib.Path], target: pathlib.Path, say: Callable[[str], None]
-) -> list[pathlib.Path]:
+def _write_cards(folders: Sequence[pathlib.Path], target: pathlib.Path) -> list[pathlib.Path]:
     """Writes a model card for each run into a folder, and returns their files."""
     written = []
     for folder in folders:

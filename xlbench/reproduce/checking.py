@@ -49,17 +49,11 @@ class Check(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Checked:
-    """The findings of a check.
+    """The findings of a check, in its order."""
 
-    Attributes:
-      manifest: of the bundle; None if it cannot be read.
-      lines: in the order of the check.
-      scores: our own, of each run: 'RUN TASK' -> (name of its main score, value).
-    """
-
-    manifest: Contents | None
+    manifest: Contents | None  # None if the bundle cannot be read.
     lines: Sequence[Check]
-    scores: Mapping[str, tuple[str, float]]
+    scores: Mapping[str, tuple[str, float]]  # Ours: 'RUN TASK' -> (name of its main score, value).
 
     @property
     def agrees(self) -> bool:

@@ -9,14 +9,13 @@ import hashlib
 import pathlib
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import xlbench
 from xlbench.reproduce.steps import Step
 from xlbench.system import errors, files
 from xlbench.system.errors import UserError
 
-KINDS = {'slurm': ('slurm.sbatch', 'sbatch'), 'jobset': ('gke_jobset.yaml', 'yaml')}
 _LAUNCH = pathlib.Path(xlbench.__file__).resolve().parents[1] / 'launch'
 _NAME_LENGTH = 25  # Of a JobSet; see launch/gke_jobset.yaml.
 
@@ -82,7 +81,7 @@ def write(
     for text in (str(folder), again, *(text for step in steps for text in step.arguments)):
         if not text.isprintable():
             raise UserError(f'--launch cannot write {errors.shortened(text)}: remove line breaks')
-    name, ending = KINDS[kind]
+    name, ending, form, filled = KINDS[kind]
     launcher, by_level = _LAUNCH / name, levels(steps)
     if not launcher.is_file():
         raise UserError(
@@ -94,9 +93,7 @@ def write(
     for number, of_level in enumerate(by_level, 1):
         paths.append(folder / f'level-{number}.{ending}')
         about = {'title': f'{title}: level {number} of {len(by_level)}', 'path': paths[-1]}
-        text = launcher.read_text(encoding='utf-8')
-        made = (_array if kind == 'slurm' else _jobsets)(of_level, text)
-        form = _SLURM if kind == 'slurm' else _JOBSET
+        made = filled(of_level, launcher.read_text(encoding='utf-8'))
         quoted = shlex.quote(str(launcher))
         files.write(paths[-1], form.format(**about, **made, launcher=quoted, again=again))
     if kind == 'slurm':
@@ -122,6 +119,14 @@ def _array(steps: Sequence[Step], launcher: str) -> dict[str, str | int]:
 def _jobsets(steps: Sequence[Step], launcher: str) -> dict[str, str]:
     body = '\n'.join(line for line in launcher.splitlines() if not line.startswith('#'))
     return {'steps': '\n---\n'.join(f'# {step.name}\n{_filled(body, step)}' for step in steps)}
+
+
+Filling = Callable[[Sequence[Step], str], Mapping[str, str | int]]
+# Kind -> its launcher, the ending and the form of a level's file, and what fills the form.
+KINDS: dict[str, tuple[str, str, str, Filling]] = {
+    'slurm': ('slurm.sbatch', 'sbatch', _SLURM, _array),
+    'jobset': ('gke_jobset.yaml', 'yaml', _JOBSET, _jobsets),
+}
 
 
 def _filled(body: str, step: Step) -> str:

@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import pathlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from xlbench import benchmarks
 from xlbench.benchmarks import FEWSHOT
@@ -58,7 +58,7 @@ class Outcome:
             parts.append(f'Not made here: {table.instead}.')
         else:
             made = self.folders(chosen)
-            lacking = fill(self.recipe, table, made, metrics, say)
+            lacking = fill(self.recipe, table, made, metrics)
             figures = self.state.folder / 'figures' / benchmark
             tables, drawn = shown(self.recipe, table, made, figures, rated)
             parts += [*map(render.markdown, tables), *(f'figure: {path}' for path in drawn)]
@@ -264,13 +264,7 @@ def _of_sweeps(
     return tables if drawn else [*tables, missing], drawn
 
 
-def fill(
-    recipe: Recipe,
-    table: PaperTable,
-    made: Made,
-    metrics: Sequence[str],
-    say: Callable[[str], None],
-) -> list[str]:
+def fill(recipe: Recipe, table: PaperTable, made: Made, metrics: Sequence[str]) -> list[str]:
     """Adds the scores of a table to the test results of all its runs.
 
     The user may give metrics, each for the scores of the metric that its name begins with. Returns

@@ -9,7 +9,6 @@ that do not need it. Ctrl-C, SIGTERM and SIGHUP are passed on to the child, whic
 If this process is killed, the child goes on by itself, and holds the lock of what it writes.
 """
 
-import contextlib
 import hashlib
 import json
 import pathlib
@@ -18,7 +17,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 
 import msgspec
@@ -138,15 +137,10 @@ def run(
     gaps: dict[str, str] = {}
     for number, step in enumerate(steps, 1):
         place = f'{number}/{len(steps)} {step.name}'
-        if reason := why_not(step, gaps):
-            gaps[step.name] = reason
-            continue
-        try:
-            if state.is_done(step):
-                continue
-        except UserError as error:
-            gaps[step.name] = str(error)
-            say(f'{place}: {error}')
+        kind, reason = standing(step, state, gaps)
+        if kind == 'refused':
+            say(f'{place}: {reason}')
+        if kind != 'to do':
             continue
         say(f'{place}: started, prints to {state.log(step)}')
         if failed := _attempts(step, state, runner):
@@ -157,12 +151,22 @@ def run(
     return gaps
 
 
-def why_not(step: Step, gaps: dict[str, str]) -> str:
-    """The reason why a step cannot be run: its own, or that of one it needs; '' if it can."""
+def standing(step: Step, state: State, gaps: dict[str, str]) -> tuple[str, str]:
+    """Says of a step 'done' or 'to do'; or 'cannot be run' or 'refused', and why.
+
+    The reason is its own, or that of a step that it needs; it is put into `gaps`.
+    """
     lost = [name for name in step.needs if name in gaps]
-    if not lost or step.missing:
-        return step.missing
-    return f'it needs {lost[0]}: {gaps[lost[0]]}'
+    kind, reason = 'cannot be run', step.missing
+    if lost and not reason:
+        reason = f'it needs {lost[0]}: {gaps[lost[0]]}'
+    if not reason:
+        try:
+            return 'done' if state.is_done(step) else 'to do', ''
+        except UserError as error:  # Its workdir is of another config.
+            kind, reason = 'refused', str(error)
+    gaps[step.name] = reason
+    return kind, reason
 
 
 def _attempts(step: Step, state: State, runner: Runner) -> str:
@@ -213,8 +217,12 @@ def start(step: Step, log: pathlib.Path) -> int:
             # The first lets it save what it has.
             child.send_signal(signal.SIGTERM if len(signals) == 1 else signal.SIGKILL)
 
-        with _handling(tell):
+        before = {number: signal.signal(number, tell) for number in _SIGNALS}
+        try:
             code = child.wait()
+        finally:
+            for number, old in before.items():
+                signal.signal(number, old)
     if signals:
         name = signal.Signals(signals[0]).name
         raise Interrupted(f'{name}: {step.name} was stopped; the same command continues from there')
@@ -228,13 +236,3 @@ def last_line(log: pathlib.Path) -> str:
         lines = file.read().decode(errors='replace').splitlines()
     said = [line for line in lines if line.strip() and not line.startswith('$ ')]
     return printable(said[-1].removeprefix('error: '), 300) if said else ''
-
-
-@contextlib.contextmanager
-def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    before = {number: signal.signal(number, handler) for number in _SIGNALS}
-    try:
-        yield
-    finally:
-        for number, old in before.items():
-            signal.signal(number, old)

@@ -22,31 +22,19 @@ _PLACE = re.compile(r'\{(engine )?([^{}]+)\}')
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Holds the flags that all commands of a table share.
+    """The flags that all commands of a table share."""
 
-    Attributes:
-      workdir: the folder of all of them.
-      size: 'sample' or 'paper'.
-      seeds: those of trainings; none: each config's own.
-      root: of the data; '' for each config's own.
-      steps: share of the steps of the sample's trainings.
-      examples: test examples of each task that are scored; 0 for as many as the config has.
-      engines: translator -> engine, for those that the user names.
-      overrides: flags --config.KEY=VALUE of all trainings.
-      tagger: a tagger of the user's, a folder or a hub name, in place of the one trained here.
-      rated: texts with the ratings of judges.
-    """
-
-    workdir: str
-    size: str = 'sample'
-    seeds: tuple[int, ...] = ()
-    root: str = ''
-    steps: float = 1.0
-    examples: int = 0
+    workdir: str  # The folder of all of them.
+    size: str = 'sample'  # Or 'paper'.
+    seeds: tuple[int, ...] = ()  # Of trainings; none: each config's own.
+    root: str = ''  # Of the data; '': each config's own.
+    steps: float = 1.0  # Share of the steps of the sample's trainings.
+    examples: int = 0  # Of each test task, to be scored; 0: as many as the config has.
+    # Translator -> engine, for those that the user names.
     engines: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    overrides: tuple[str, ...] = ()
-    tagger: str = ''
-    rated: tuple[RatedText, ...] = ()
+    overrides: tuple[str, ...] = ()  # Flags --config.KEY=VALUE of all trainings.
+    tagger: str = ''  # The user's, a folder or a hub name, in place of the one trained here.
+    rated: tuple[RatedText, ...] = ()  # Texts with the ratings of judges.
 
     @property
     def places(self) -> dict[str, str]:
@@ -57,23 +45,14 @@ class Settings:
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """A command line with all of its places filled.
+    """A command line with all of its places filled."""
 
-    Attributes:
-      name: of the command, and its seed.
-      command: that it is made of.
-      folder: the workdir that it writes.
-      arguments: what stands behind `python -m xlbench.PROGRAM`.
-      needs: names of the steps that have to be finished before.
-      missing: why it cannot be run; '' if it can.
-    """
-
-    name: str
+    name: str  # Of the command, and its seed.
     command: Command
-    folder: pathlib.Path
-    arguments: tuple[str, ...]
-    needs: tuple[str, ...]
-    missing: str = ''
+    folder: pathlib.Path  # The workdir that it writes.
+    arguments: tuple[str, ...]  # What stands behind `python -m xlbench.PROGRAM`.
+    needs: tuple[str, ...]  # Names of the steps that have to be finished before.
+    missing: str = ''  # Why it cannot be run; '' if it can.
 
     @property
     def module(self) -> str:
@@ -168,15 +147,12 @@ def _add(
 def _fill(
     flag: str, recipe: Recipe, settings: Settings, needs: Mapping[str, Step], is_stage: bool
 ) -> str:
-    """A flag with its places filled; UserError for an engine that nobody has named.
-
-    Paths in a stage of a chain, which is split at spaces, are quoted.
-    """
+    """A flag with its places filled; UserError for an engine that nobody has named."""
 
     def fill(match: re.Match) -> str:
         if not match[1]:
             place = settings.places.get(match[2]) or str(needs[match[2]].folder)
-            return shlex.quote(place) if is_stage else place
+            return shlex.quote(place) if is_stage else place  # A stage is split at spaces.
         name, _, lang = match[2].rpartition(' ')
         engine = settings.engines.get(name) or recipe.engines[name].get(settings.size)
         if not engine:

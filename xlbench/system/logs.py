@@ -39,15 +39,12 @@ class Trackers(Protocol):
 
     def write(self, step: int, scalars: Mapping[str, float], samples: Samples) -> None:
         """Hands over numbers and samples, and does not wait."""
-        ...
 
     def notes(self) -> Sequence[str]:
         """Lines that trackers have to say since the last call."""
-        ...
 
     def close(self, finished: bool, say: Callable[[str], None]) -> None:
         """Ends them, and says what that waits for."""
-        ...
 
 
 class Log:

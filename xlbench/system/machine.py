@@ -14,7 +14,8 @@ import platform
 import sys
 import tempfile
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 # What TensorFlow or jax, ArrayRecord and Orbax need before they do anything. With less they do not
 # say so: they abort, wait for ever for threads that could not be started, or take a file for an
@@ -38,10 +39,7 @@ def memory() -> int | None:
 
 
 def processor() -> str:
-    """The name of the processor; '' where the machine does not say.
-
-    Example: 'AMD EPYC 7B13'
-    """
+    """The name of the processor, 'AMD EPYC 7B13'; '' where the machine does not say."""
     try:
         lines = pathlib.Path('/proc/cpuinfo').read_text(encoding='utf-8', errors='replace')
     except OSError:
@@ -187,10 +185,7 @@ def _limits(*names: str) -> Iterator[int]:
 
 
 def too_few_files() -> str:
-    """Says that this process may open too few files for a program that uses jax; '' if it may.
-
-    Example: 'this process may have 30 files open at once, and 64 is the least ...'
-    """
+    """Says that this process may open too few files for a program that uses jax; '' if not."""
     for files in _limits('RLIMIT_NOFILE'):
         if files < LEAST_FILES:
             return (
@@ -233,7 +228,9 @@ def quietly() -> Iterator[None]:
     from absl import logging
 
     logging.set_verbosity(logging.ERROR)  # SeqIO warns about each uncached task.
-    finder = _Finder()
+    # TensorFlow asks where Keras is, and imports it if it can.
+    loaders = dict.fromkeys(_UNUSED, lambda own: _Refusal())
+    finder = Finder(loaders | dict.fromkeys(_LATE, importlib.util.LazyLoader))
     with tempfile.TemporaryFile() as hidden:
         sys.stderr.flush()
         saved = os.dup(2)
@@ -252,23 +249,21 @@ def quietly() -> Iterator[None]:
             os.close(saved)
 
 
-class _Finder:
-    """Finds the packages that are unused or late; all others are left to Python's own finders."""
+class Finder:
+    """Finds some packages, each with what makes its loader from Python's own one."""
+
+    def __init__(self, loaders: Mapping[str, Callable[[Any], Any]]):
+        self._loaders = loaders
 
     def find_spec(
-        self,
-        name: str,
-        path: Sequence[str] | None = None,
-        target: types.ModuleType | None = None,
+        self, name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Says how a package is loaded: not at all, or late; None for any other one."""
-        if name not in (*_UNUSED, *_LATE):
+        """Says how a package is loaded; None for one that is left to Python's own finders."""
+        if name not in self._loaders:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
-            # TensorFlow asks where Keras is, and imports it if it can.
-            loader = importlib.util.LazyLoader(spec.loader) if name in _LATE else _Refusal()
-            spec.loader = loader  # type: ignore[assignment]  # Python asks for no subclass.
+            spec.loader = self._loaders[name](spec.loader)
         return spec
 
 

@@ -25,32 +25,18 @@ _EVERY = 60.0  # Seconds.
 
 
 class Session(msgspec.Struct):
-    """One process that worked for a run.
+    """One process that worked for a run; of several processes the first one."""
 
-    Attributes:
-      began: when, in UTC.
-      wall_seconds: from its start to its end, or to when it was last heard of.
-      processor_seconds: of all cores, with the processes that it started and waited for; of a
-        run of several processes those of the first one.
-      processor: the processor's name; '' where the machine does not say.
-      cores: that the process may use.
-      memory_bytes: that the process may use; None where that is not known.
-      peak_bytes: most memory that the process has had in use; None where that is not known.
-      devices: that the arrays are on, in words.
-      processes: of the run.
-      command: what was typed: the program and its arguments.
-    """
-
-    began: str
-    wall_seconds: float
-    processor_seconds: float
-    processor: str = ''
-    cores: int = 0
-    memory_bytes: int | None = None
-    peak_bytes: int | None = None
-    devices: str = ''
-    processes: int = 1
-    command: list[str] = []
+    began: str  # In UTC.
+    wall_seconds: float  # From its start to its end, or to when it was last heard of.
+    processor_seconds: float  # Of all cores, with the processes that it started and waited for.
+    processor: str = ''  # Its name; '' where the machine does not say.
+    cores: int = 0  # That it may use.
+    memory_bytes: int | None = None  # That it may use; None where that is not known.
+    peak_bytes: int | None = None  # The most that it has had in use; None likewise.
+    devices: str = ''  # That the arrays are on, in words.
+    processes: int = 1  # Of the run.
+    command: list[str] = []  # What was typed: the program and its arguments.
 
 
 class Recorder(contextlib.AbstractContextManager):

@@ -90,34 +90,28 @@ class Pool:
                 process.terminate()
 
     def run(
-        self, work: Callable[[*Args], Result], jobs: Iterable[tuple[*Args]]
+        self,
+        work: Callable[[*Args], Result],
+        jobs: Iterable[tuple[*Args]],
+        *,
+        in_order: bool = False,
     ) -> Iterator[Result]:
         """Yields work(*job) for each job, as they end; at most two more than workers are begun."""
         if self._executor is None:
-            for job in jobs:
-                yield work(*job)
+            yield from (work(*job) for job in jobs)
             return
-        begun: set[futures.Future[Result]] = set()
+        executor, begun, most = self._executor, set[futures.Future[Result]](), self.workers + 2
         with _blaming_the_machine():
+            if in_order:
+                ahead = in_flight(jobs, lambda job: executor.submit(work, *job), most)
+                yield from (future.result() for _, future in ahead)
+                return
             for job in jobs:
-                begun.add(self._executor.submit(work, *job))
-                if len(begun) >= self.workers + 2:
+                begun.add(executor.submit(work, *job))
+                if len(begun) >= most:
                     done, begun = futures.wait(begun, return_when=futures.FIRST_COMPLETED)
                     yield from (future.result() for future in done)
             yield from (future.result() for future in futures.as_completed(begun))
-
-    def run_in_order(
-        self, work: Callable[[*Args], Result], jobs: Iterable[tuple[*Args]]
-    ) -> Iterator[Result]:
-        """Like `run`, with the results in the order of the jobs."""
-        if self._executor is None:
-            yield from (work(*job) for job in jobs)
-            return
-        executor = self._executor
-        with _blaming_the_machine():
-            begun = in_flight(jobs, lambda job: executor.submit(work, *job), depth=self.workers + 2)
-            for _, future in begun:
-                yield future.result()
 
 
 @contextlib.contextmanager
