@@ -19,22 +19,18 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent import futures
-from typing import BinaryIO, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator
+from typing import BinaryIO, NamedTuple
 
 import msgspec
 import orjson
 from backports import zstd
 
 from xlbench.jobs import Engine, shards
-from xlbench.system import files, untrusted
+from xlbench.system import files, untrusted, work
 from xlbench.system.errors import UserError
 from xlbench.system.progress import Progress
 from xlbench.tasks.building.builds import Options
-
-_END = object()  # Of a stream.
-Item = TypeVar('Item')
 
 BLOCK = 32 * 2**20  # Bytes of text.
 MAX_LINE = 2**20  # Bytes. A comment has 10,000 characters at most, and some hundred bytes around.
@@ -334,7 +330,7 @@ def scan(options: Options, engine: Engine) -> list[Dump]:
             # A dump written with --long=31 takes 2 GiB to read, so those are read one at a time.
             long = [dump for dump in waiting if dump.name.endswith('.zst')]
             others = [dump for dump in waiting if dump not in long]
-            blocks = itertools.chain(merged(others, min(options.workers, len(others))), *long)
+            blocks = itertools.chain(work.merged(others, min(options.workers, len(others))), *long)
             jobs = ((data, path, options.num_partitions) for path, data in blocks)
             results = engine.run(_scan_block, jobs)
         for _ in results:
@@ -349,24 +345,3 @@ def _scan_dump(path: str, folder: str, num_partitions: int) -> None:
     """Scans what is left of a dump; only its own reader knows where its blocks begin."""
     for block, data in Dump(path, folder):
         _scan_block(data, block, num_partitions)
-
-
-def merged(streams: Sequence[Iterable[Item]], threads: int) -> Iterator[Item]:
-    """Yields the items of several streams, `threads` of which are read ahead at a time.
-
-    The first error of a stream is raised here.
-    """
-    if threads < 2:
-        yield from itertools.chain.from_iterable(streams)
-        return
-    left = map(iter, streams)
-    with futures.ThreadPoolExecutor(threads) as pool:
-        begun = {pool.submit(next, one, _END): one for one in itertools.islice(left, threads)}
-        while begun:
-            for done in futures.wait(begun, return_when=futures.FIRST_COMPLETED).done:
-                stream, item = begun.pop(done), done.result()
-                following = next(left, None) if item is _END else stream
-                if following is not None:
-                    begun[pool.submit(next, following, _END)] = following
-                if item is not _END:
-                    yield item

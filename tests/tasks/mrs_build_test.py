@@ -624,16 +624,3 @@ def test_tokens(text, count):
 )
 def test_clusters(one, other, same):
     assert (publish.cluster_key(one) == publish.cluster_key(other)) is same
-
-
-def test_streams_are_merged_and_errors_come_through():
-    streams = [range(n, n + 50) for n in (0, 100, 200, 300)]
-    for threads in (1, 2, 8):
-        assert sorted(dumps.merged(streams, threads)) == sorted(itertools.chain(*streams))
-
-    def broken():
-        yield 1
-        raise errors.UserError('broken')
-
-    with pytest.raises(errors.UserError, match='broken'):
-        list(dumps.merged([range(3), broken()], 2))
