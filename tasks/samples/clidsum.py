@@ -1,12 +1,9 @@
 """The sample corpus of ClidSum: made-up dialogues in the official files, made from a seed.
 
-Writes what `tasks/clidsum.py` reads, `<root>/clidsum/{XSAMSum,XMediaSum40k}/{train,val,test}.json`,
-with chats in the first folder and interviews in the second; for the semi-supervised setting three
-times as many interviews with English summaries in `<root>/clidsum/MediaSum424k`; beside each file
-of dialogues its triples of who does what, train.triples.tsv, and in the first two folders its
-topics and stages, train.views.jsonl; and `<root>/sample_clidsum.model`, a
-SentencePiece vocabulary of its own. The same seed gives the same bytes, but for the views, which
-come from floats.
+Writes what `tasks/clidsum.py` reads below `<root>/clidsum`: chats as XSAMSum, interviews as
+XMediaSum40k, and three times as many interviews with English summaries as MediaSum424k; beside the
+dialogues their triples of who does what, and in the first two folders their topics and stages,
+train.views.jsonl. The same seed gives the same bytes, but for the views, which come from floats.
 
 Who does what, and who is for something, is decided over several turns, so a summary needs all of
 the dialogue. In a chat, two to five people share the work for a plan and agree on a time:
@@ -40,10 +37,8 @@ SPLITS = {'train': 6000, 'val': 200, 'test': 300}  # Dialogues of each corpus.
 MONOLINGUAL = 'MediaSum424k'
 INTERVIEWS = 3 * SPLITS['train']  # Of the monolingual part, beside those of XMediaSum40k.
 SUMMARIES = {'summary': 'en', 'summary_de': 'de', 'summary_zh': 'zh'}
-
-_VOCABULARY_PIECES = 2000
+SYMBOLS = tuple(f'<{lang}>' for lang in LANGUAGES)
 _VOCABULARY_DIALOGUES = 1500  # Of each corpus; the words are few.
-_SYMBOLS = tuple(f'<{lang}>' for lang in LANGUAGES)
 
 _BLOCKS = texts.read('talks')
 NAMES = _BLOCKS['names'].table()
@@ -72,7 +67,7 @@ People = list[int]  # Rows of NAMES.
 
 
 class Talk:
-    """A dialogue in the making, and what its summaries say."""
+    """A dialogue in the making, and its summaries."""
 
     def __init__(self, rng: random.Random):
         self.rng = rng
@@ -234,14 +229,10 @@ CORPORA = {'XSAMSum': (chat, '\r\n'), 'XMediaSum40k': (interview, '\n')}
 
 
 def make_splits(folder: str, seed: int) -> dict[str, list[dict[str, str]]]:
-    """The objects of the files of one of CORPORA, by split; no dialogue occurs twice.
-
-    Beside what the files have, each object has its `triples`.
-    """
+    """The objects of the files of one of CORPORA, each with its `triples`; no dialogue is twice."""
     make, line_end = CORPORA[folder]
 
-    def make_one(rng: random.Random, split: str) -> dict[str, str]:
-        del split
+    def make_one(rng: random.Random, _: str) -> dict[str, str]:
         made = make(rng)
         summaries = {key: made[lang] for key, lang in SUMMARIES.items()}
         dialogue = made['dialogue'].replace('\n', line_end)
@@ -255,10 +246,7 @@ def make_splits(folder: str, seed: int) -> dict[str, list[dict[str, str]]]:
 def make_interviews(
     splits: Mapping[str, Sequence[Mapping[str, str]]], seed: int
 ) -> tuple[list[dict[str, Json]], dict[str, list[str]]]:
-    """The objects of MediaSum, and the ids of those that XMediaSum40k's splits have, by split.
-
-    Beside what the file has, each object has its `triples`.
-    """
+    """The objects of MediaSum, and by split the ids of those that XMediaSum40k has."""
     rng = random.Random(f'clidsum/{MONOLINGUAL}/{seed}')
     talked = [(split, example) for split, examples in splits.items() for example in examples]
     seen = {example['dialogue'] for _, example in talked}
@@ -273,19 +261,13 @@ def make_interviews(
     objects: list[dict[str, Json]] = []
     for number, at in enumerate(sorted(range(len(talked)), key=places.__getitem__), 1):
         split, example = talked[at]
-        turns = [line.split(': ', 1) for line in example['dialogue'].split('\n')]
-        name = f'TALK-{number}'
+        turns = (line.split(': ', 1) for line in example['dialogue'].split('\n'))
+        speakers, said = map(list, zip(*turns, strict=True))
         if split:
-            ids[split].append(name)
-        objects.append(
-            {
-                'id': name,
-                'summary': example['summary'],
-                'utt': [said for _, said in turns],
-                'speaker': [speaker for speaker, _ in turns],
-                'triples': example['triples'],
-            }
-        )
+            ids[split].append(f'TALK-{number}')
+        about = {'id': f'TALK-{number}', 'summary': example['summary']}
+        spoken = {'utt': said, 'speaker': speakers}
+        objects.append(about | spoken | {'triples': example['triples']})
     return objects, ids
 
 
@@ -315,11 +297,9 @@ def _write_dialogues(
 def _write_views(
     folder: str, name: str, splits: Mapping[str, Sequence[Mapping[str, str]]]
 ) -> None:
-    """Writes the topics and stages of all splits of a corpus, as `xlbench data segment` makes them.
-
-    Few words and few dialogues suffice to tell the stages of made-up ones apart.
-    """
+    """Writes the topics and stages of a corpus, as `xlbench data segment` makes them."""
     dialogues = [segments.utterances(x['dialogue']) for part in splits.values() for x in part]
+    # Few words and few dialogues suffice to tell the stages of made-up ones apart.
     vectors = iter(segments.word_vectors(dialogues, size=200))
     parts = [list(itertools.islice(vectors, len(examples))) for examples in splits.values()]
     views = segments.views_of(parts, iterations=10, most_fitted=500)
@@ -343,9 +323,7 @@ def _train(folder: str) -> bytes:
             lines += example['dialogue'].lower().splitlines()
             lines += [example[key].lower() for key in ('summary', 'summary_de')]
             lines.append(names_apart(example['summary_zh']))
-    model = tokenizers.train_sentencepiece(
-        lines, size=_VOCABULARY_PIECES, symbols=_SYMBOLS, model_type='bpe'
-    )
+    model = tokenizers.train_sentencepiece(lines, size=2000, symbols=SYMBOLS, model_type='bpe')
     return tokenizers.with_symbols(model, (noise.MASK, SUMMARIZE, segments.MARK.strip()))
 
 

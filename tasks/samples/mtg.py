@@ -1,8 +1,7 @@
 """Sample corpora of MTG: made-up text in the benchmark's layout, made from a seed.
 
 Writes `<root>/mtg/<task>/<lang>/<split>.src` and `.trg` for the three tasks, four languages and
-four splits, and a small SentencePiece vocabulary `<root>/sample.model`. The same seed gives the
-same bytes. The words of the sentences are in `lexicon`.
+four splits. The words of the sentences are in `lexicon`.
 
 Story ending (sg): four sentences, and the fifth is the target. What happened in the first sentence
 decides how the story ends; who helped, and where, is said in the third. The second sentence is
@@ -40,9 +39,6 @@ from xlbench.tasks.samples import corpus, lexicon, texts
 
 # Examples of each task in each language.
 SPLITS = {'rough_train': 6000, 'train': 6000, 'validation': 300, 'test': 300}
-
-_VOCABULARY_PIECES = 4000
-_SYMBOLS = ('<en>', '<de>', '<fr>', '<es>', '<zh>', '<answer>')
 
 # The rough split of MTG was translated by machine: this share of its lines has a slip.
 _NOISE_RATE = 0.1
@@ -174,18 +170,14 @@ def _write_corpora(folder: str, seed: int) -> None:
 
 
 def _train(folder: str) -> bytes:
-    """The vocabulary, of every fourth training line, sources and targets.
-
-    The words are few, so most become one piece; bytes spell everything else, in any script.
-    """
+    """The vocabulary, of every fourth training line; the words are few, most become one piece."""
     lines = [
         line.replace('\t', ' ')
         for task, lang, side in itertools.product(TASKS, lexicon.LANGUAGES, ('src', 'trg'))
         for line in corpus.lines(folder, task, lang, f'train.{side}')[::4]
     ]
-    return tokenizers.train_sentencepiece(
-        lines, size=_VOCABULARY_PIECES, symbols=_SYMBOLS, model_type='bpe'
-    )
+    symbols = ('<en>', '<de>', '<fr>', '<es>', '<zh>', '<answer>')
+    return tokenizers.train_sentencepiece(lines, size=4000, symbols=symbols, model_type='bpe')
 
 
 SAMPLE = corpus.Sample(
