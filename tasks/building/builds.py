@@ -1,4 +1,4 @@
-"""Builds of data sets: options, a folder for the work, and translation from English.
+"""Builds of data sets: options, and a folder for the work.
 
 A build is a command whose stages (xlbench/jobs) make files in a work folder, and from them those
 that tasks read:
@@ -11,7 +11,6 @@ or the steps redone if this is asked for.
 """
 
 import argparse
-import contextlib
 import functools
 import json
 import os
@@ -22,10 +21,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from xlbench.system import files
 from xlbench.system.errors import UserError
-from xlbench.translation import round_trips
-from xlbench.translation.engines import Failure
-from xlbench.translation.jobs import Template
-from xlbench.translation.round_trips import RoundTrip
 
 ENGLISH = 'en'  # What is translated.
 TRANSLATED = 'translated_'  # Begins the step that translates into a language, and its folder.
@@ -119,22 +114,3 @@ def _difference(before: Mapping[str, Setting], now: Mapping[str, Setting]) -> st
         for name in now
         if before.get(name) != now[name]
     )
-
-
-def translated(
-    template: Template, texts: Sequence[str], lang: str, unit: str = 'text', back: bool = False
-) -> tuple[list[RoundTrip | Failure], int]:
-    """Translates English texts, perhaps back as well.
-
-    Says what became of each text, and how many a model could not hold. The unit is one of
-    `round_trips.UNITS`.
-    """
-    pairs = [(ENGLISH, lang), (lang, ENGLISH)][: 1 + back]
-    jobs = [template.job(*pair) for pair in pairs]
-    used = {id(one): one for one in (template.engine(*pair) for pair in pairs)}.values()
-    before = sum(engine.num_cut for engine in used)
-    with contextlib.ExitStack() as stack:
-        for job in jobs:  # The sum is said at the end, in place of warnings.
-            stack.enter_context(job.telling_of_cuts(lambda line: None))
-        trips = list(round_trips.round_trips(jobs[0], jobs[1] if back else None, texts, unit))
-    return trips, sum(engine.num_cut for engine in used) - before

@@ -6,23 +6,20 @@
 
 A file is a shard with one key: lines of message, reply, t1_ name of the English reply and its day,
 or of a response. What an engine does not translate, or translates to nothing, is left out and
-counted.
-
-A job is one block in one language. What it asks the engine depends on that block alone, so that the
-translations are the same whatever the number of workers and whatever was killed before.
+counted. A job is one block in one language.
 """
 
 import collections
 import functools
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from xlbench import benchmarks, jobs
 from xlbench.jobs import Engine, shards
 from xlbench.system import errors
-from xlbench.tasks.building import builds
+from xlbench.system.command_line import say
+from xlbench.tasks.building import round_trips
 from xlbench.tasks.building.builds import ENGLISH, TRANSLATED, Options
 from xlbench.tasks.mrs_build import dumps, pairs
 from xlbench.translation.engines import Failure
@@ -83,9 +80,7 @@ def translate(
     }
     work = functools.partial(_translate, options, split)
     if cut := jobs.make(engine, 'translate', work, made, 'blocks'):
-        print(
-            f'translate: {cut:,} texts were longer than the model reads, and cut', file=sys.stderr
-        )
+        say(f'translate: {cut:,} texts were longer than the model reads, and cut')
     translated: dict[tuple[str, str], list[str]] = {}
     for path, (lang, block, _) in made.items():
         translated.setdefault((lang, block.part), []).append(path)
@@ -130,13 +125,11 @@ def _translate(
     """Does one job; returns how many texts were too long for a model."""
     rows: Rows = [(text,) for text in responses] or _pairs(options, split, block)
     width = min(len(rows[0]), 2)  # Message and reply, or a response.
-    texts = [text for row in rows for text in row[:width]]
-    trips, num_cut = builds.translated(options.engine, texts, lang)
-    answers = ['' if isinstance(trip, Failure) else dumps.clean(trip.translation) for trip in trips]
+    trips, num_cut = round_trips.translated(options.engine, [row[:width] for row in rows], lang)
     writer = shards.Writer(path, 1)
     counts = collections.Counter({'translated': 0, 'untranslated': 0})
-    for place, row in enumerate(rows):
-        texts = answers[place * width : (place + 1) * width]
+    for row, of_row in zip(rows, trips, strict=True):
+        texts = ['' if isinstance(t, Failure) else dumps.clean(t.translation) for t in of_row]
         counts['translated' if all(texts) else 'untranslated'] += 1
         if all(texts):
             writer.add(0, '\t'.join((*texts, *row[width:])))

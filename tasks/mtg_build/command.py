@@ -56,12 +56,12 @@ from xlbench.settings import decoding
 from xlbench.system import errors, files, locks
 from xlbench.system.command_line import CommandLine, engine_flags, flag, say, share, whole
 from xlbench.system.errors import UserError
-from xlbench.tasks.building import builds
+from xlbench.tasks.building import builds, round_trips
 from xlbench.tasks.building.builds import ENGLISH, TRANSLATED, Options, Setting, Settings
 from xlbench.tasks.mtg_build import correcting, originals, publishing, translating
 from xlbench.tasks.mtg_build.originals import KINDS
 from xlbench.tasks.mtg_build.publishing import About
-from xlbench.translation import jobs as translation_jobs, round_trips
+from xlbench.translation import jobs as translation_jobs
 
 _READERS = {'read': (f'{TRANSLATED}*', 'rough', 'sheets'), TRANSLATED: ('rough', 'sheets')}
 _SIZES = tuple(MTG.split_sizes['sg'][split] for split in correcting.SPLITS)

@@ -1,6 +1,7 @@
 """Texts translated there and back, and the overlap of what comes back."""
 
-from xlbench.translation import engines, jobs, round_trips
+from xlbench.tasks.building import round_trips
+from xlbench.translation import engines, jobs
 
 # Original, what comes back, and (common, original, back) of 1 to 4 words, counted by hand.
 CASES = [
@@ -17,9 +18,9 @@ CASES = [
 def test_ngrams_are_counted_as_by_hand():
     for original, back, expected in CASES:
         for n, counts in enumerate(expected, 1):
-            assert round_trips.matches(original, back, n) == counts
-            ratio = counts[0] / counts[1] if counts[1] else 0
-            assert round_trips.overlap(original, back, n) == ratio
+            found = round_trips.matches(original, back, n)
+            assert found == counts
+            assert found.overlap == (counts[0] / counts[1] if counts[1] else 0)
 
 
 class Shouting:

@@ -4,19 +4,22 @@ The paper filters by "the n-gram overlap ratio between the original English text
 back-translated one" and gives no formula. Here it is the share of the original's n-grams that come
 back, each at most as often as it is there, by default of single words:
 
-  overlap('The cat sat on the mat.', 'The cat sat on the rug.') -> 6/7
+  matches('The cat sat on the mat.', 'The cat sat on the rug.').overlap -> 6/7
 
 Tokens are runs of Unicode's word characters and single other characters but spaces, in lower case.
 """
 
 import collections
+import contextlib
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from xlbench.metrics import words
+from xlbench.tasks.building.builds import ENGLISH
 from xlbench.translation.engines import Failure
-from xlbench.translation.jobs import Job
+from xlbench.translation.jobs import Job, Template
 
 UNITS = ('text', 'sentence')
 _TOKEN = re.compile(r'\w+|[^\w\s]')
@@ -28,6 +31,11 @@ class Matches(NamedTuple):
     common: int  # Of the original that come back, each at most as often as in either text.
     original: int
     back: int
+
+    @property
+    def overlap(self) -> float:
+        """The share of the original's n-grams that come back, 0 to 1; 0 where it has none."""
+        return self.common / self.original if self.original else 0.0
 
 
 class RoundTrip(NamedTuple):
@@ -46,10 +54,33 @@ def matches(original: str, back: str, n: int = 1) -> Matches:
     return Matches((first & second).total(), first.total(), second.total())
 
 
-def overlap(original: str, back: str, n: int = 1) -> float:
-    """The share of the original's n-grams that come back, 0 to 1; 0 where it has none."""
-    counts = matches(original, back, n)
-    return counts.common / counts.original if counts.original else 0.0
+def _ngrams(text: str, n: int) -> collections.Counter[tuple[str, ...]]:
+    tokens = _TOKEN.findall(text.lower())
+    return collections.Counter(zip(*(tokens[i:] for i in range(n)), strict=False))
+
+
+def translated(
+    template: Template,
+    rows: Sequence[Sequence[str]],
+    lang: str,
+    unit: str = 'text',
+    back: bool = False,
+) -> tuple[list[list[RoundTrip | Failure]], int]:
+    """Translates the English texts of some rows, perhaps back as well, by a unit of UNITS.
+
+    Also gives how many texts a model could not hold.
+    """
+    pairs = [(ENGLISH, lang), (lang, ENGLISH)][: 1 + back]
+    jobs = [template.job(*pair) for pair in pairs]
+    used = {id(one): one for one in (template.engine(*pair) for pair in pairs)}.values()
+    before = sum(engine.num_cut for engine in used)
+    texts = [text for row in rows for text in row]
+    with contextlib.ExitStack() as stack:
+        for job in jobs:  # The sum is said at the end, in place of warnings.
+            stack.enter_context(job.telling_of_cuts(lambda line: None))
+        trips = round_trips(jobs[0], jobs[1] if back else None, texts, unit)
+        by_row = [list(itertools.islice(trips, len(row))) for row in rows]
+    return by_row, sum(engine.num_cut for engine in used) - before
 
 
 def round_trips(
@@ -63,7 +94,9 @@ def round_trips(
     pieces = [words.english_sentences(text) if unit == 'sentence' else [text] for text in texts]
     forward = list(there.run(piece for of_text in pieces for piece in of_text))
     # An engine never sees a failure; its place stays empty, and is filled with the failure again.
-    returned = _returned(back, forward)
+    returned: list[str | Failure] = [''] * len(forward)
+    if back is not None:
+        returned = list(back.run('' if isinstance(text, Failure) else text for text in forward))
     place = 0
     for of_text in pieces:
         end = place + len(of_text)
@@ -75,14 +108,3 @@ def round_trips(
             size = len(of_text)
             yield RoundTrip(' '.join(done[:size]), ' '.join(done[size:]).strip())
         place = end
-
-
-def _returned(back: Job | None, forward: Sequence[str | Failure]) -> list[str | Failure]:
-    if back is None:
-        return [''] * len(forward)
-    return list(back.run('' if isinstance(text, Failure) else text for text in forward))
-
-
-def _ngrams(text: str, n: int) -> collections.Counter[tuple[str, ...]]:
-    tokens = _TOKEN.findall(text.lower())
-    return collections.Counter(zip(*(tokens[i:] for i in range(n)), strict=False))
