@@ -17,7 +17,6 @@ import json
 import lzma
 import os
 import re
-import sys
 import zlib
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, NamedTuple
@@ -28,6 +27,7 @@ from backports import zstd
 
 from xlbench.jobs import Engine, shards
 from xlbench.system import files, untrusted, work
+from xlbench.system.command_line import say
 from xlbench.system.errors import UserError
 from xlbench.system.progress import Progress
 from xlbench.tasks.building.builds import Options
@@ -84,14 +84,8 @@ def parse(line: bytes) -> Comment:
         raise BadLineError('created_utc of a wrong form')
     text = clean(body)
     dropped = _dropped(text, score)
-    return Comment(
-        name,
-        parent[3:] if parent.startswith('t1_') else '',
-        link[3:],
-        str(created),
-        dropped,
-        '' if dropped else text,
-    )
+    answered = parent[3:] if parent.startswith('t1_') else ''
+    return Comment(name, answered, link[3:], str(created), dropped, '' if dropped else text)
 
 
 def _dropped(text: str, score: int) -> str:
@@ -154,13 +148,10 @@ def _scan_block(data: bytes, path: str, num_partitions: int) -> None:
 # Files -> blocks.
 
 
-def _zstd(raw: BinaryIO) -> io.BufferedIOBase:
-    # Dumps are written with windows of 2 GiB (zstd --long=31); the default allows 128 MiB.
-    return zstd.ZstdFile(raw, options={zstd.DecompressionParameter.window_log_max: 31})
-
-
+# Dumps are written with windows of 2 GiB (zstd --long=31); the default allows 128 MiB.
+_ZSTD = {zstd.DecompressionParameter.window_log_max: 31}
 _OPENERS: dict[str, Callable[[BinaryIO], io.BufferedIOBase]] = {
-    '.zst': _zstd,
+    '.zst': lambda raw: zstd.ZstdFile(raw, options=_ZSTD),
     '.bz2': bz2.BZ2File,
     '.xz': lzma.LZMAFile,
     '.gz': lambda raw: gzip.GzipFile(fileobj=raw),
@@ -256,10 +247,7 @@ class Dump:
 
     def shards(self) -> list[str]:
         """The files of all blocks, once it was read to its end."""
-        return [self._shard(number) for number in range(self.read.blocks)]
-
-    def _shard(self, number: int) -> str:
-        return os.path.join(self.folder, f'{number:06d}')
+        return [os.path.join(self.folder, f'{number:06d}') for number in range(self.read.blocks)]
 
     @functools.cached_property
     def read(self) -> Reading:
@@ -277,7 +265,7 @@ class Dump:
         blocks = 0
         for blocks, data in enumerate(reader, 1):
             self.position = reader.position
-            path = self._shard(blocks - 1)
+            path = os.path.join(self.folder, f'{blocks - 1:06d}')
             if not os.path.exists(path):
                 yield path, data
         unread = os.path.getsize(self.path) - reader.position
@@ -337,7 +325,7 @@ def scan(options: Options, engine: Engine) -> list[Dump]:
             progress.done = check()
         progress.done = check()  # Also dumps without a block.
     blocks_read = sum(dump.read.blocks for dump in every)
-    print(f'scan: {blocks_read:,} blocks of {len(every)} dumps', file=sys.stderr, flush=True)
+    say(f'scan: {blocks_read:,} blocks of {len(every)} dumps')
     return every
 
 

@@ -7,7 +7,6 @@ import collections
 import json
 import math
 import os
-import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -17,6 +16,7 @@ import regex
 from xlbench.jobs import shards
 from xlbench.metrics import words
 from xlbench.system import locks
+from xlbench.system.command_line import say
 from xlbench.system.progress import Progress
 from xlbench.tasks.building.builds import ENGLISH, Options, Settings
 from xlbench.tasks.mrs_build import pairs
@@ -83,7 +83,7 @@ def publish(
             progress.add()
         text = json.dumps(stats, ensure_ascii=False, indent=1)
         _write(os.path.join(part, 'stats.json'), [f'{text}\n'.encode()])
-    print(f'publish: {final}', file=sys.stderr, flush=True)
+    say(f'publish: {final}')
 
 
 def _contents(options: Options, split: Sequence[str], name: str) -> Iterator[bytes]:
