@@ -63,7 +63,7 @@ def register(task: str, source: str, target: str) -> pipeline.DeclaredTask:
     """Adds one task in one pair of languages."""
     corpus = next(name for name in FOLDERS if task.startswith(name))
     inputs = DIALOGUES[corpus] if task == corpus else (summary(corpus, source),)
-    return pipeline.add_task(
+    return pipeline.add_text_task(
         CONVSUMX.task_name(task, source, target),
         source=pipeline.RecordSource(
             functools.partial(read, inputs, summary(corpus, target)),
@@ -75,17 +75,11 @@ def register(task: str, source: str, target: str) -> pipeline.DeclaredTask:
             hint='put the folders DialogSumX and QMSumX of cylnlp/convsumx into the folder '
             'convsumx below it',
         ),
-        preprocessors=pipeline.text_preprocessors(
-            '{inputs}', '{targets}', target, keep=['id'], source_lang=source
-        ),
-        output_features=pipeline.text_features(),
-        metric_fns=pipeline.text_metrics(target),
+        keep=['id'],
     )
 
 
-for _task in CONVSUMX.tasks:
-    for _pair in CONVSUMX.pairs[_task]:
-        register(_task, *_pair)
+for _name in CONVSUMX.task_names():
+    register(*_name.split('_')[1:])
 
-for _scenario in CONVSUMX.scenarios():
-    pipeline.add_mixture(_scenario.mixture, _scenario.train)
+pipeline.add_scenarios(CONVSUMX)

@@ -79,7 +79,7 @@ def _texts(
 
 def register(task: str) -> pipeline.DeclaredTask:
     """Adds one task."""
-    return pipeline.add_task(
+    return pipeline.add_text_task(
         DIALOGSUM.task_name(task, 'en'),
         source=pipeline.RecordSource(
             functools.partial(read, task),
@@ -91,16 +91,13 @@ def register(task: str) -> pipeline.DeclaredTask:
             hint='put the files of the folder DialogSum_Data of cylnlp/dialogsum into the folder '
             'dialogsum below it',
         ),
-        preprocessors=pipeline.text_preprocessors(
-            '{inputs}', '{targets}', 'en', keep=['id', postprocess.REFERENCES], source_lang='en'
-        ),
-        output_features=pipeline.text_features(),
-        postprocess_fn=postprocess.all_references,
-        metric_fns=[
+        keep=['id', postprocess.REFERENCES],
+        metrics=[
             rouge.MultilingualRouge('en'),
             rouge.MeanRouge('en'),
             bleu.SacreBleu.for_language('en'),
         ],
+        postprocess_fn=postprocess.all_references,
     )
 
 

@@ -56,7 +56,7 @@ def read(task: str, split: str, path: str) -> Iterator[readers.Item]:
 
 def register(task: str, lang: str) -> pipeline.DeclaredTask:
     """Adds one task of one language."""
-    return pipeline.add_task(
+    return pipeline.add_text_task(
         MASAKHANEWS.task_name(task, lang),
         source=pipeline.RecordSource(
             functools.partial(read, task),
@@ -68,9 +68,8 @@ def register(task: str, lang: str) -> pipeline.DeclaredTask:
             hint='put the folder data of masakhane-io/masakhane-news there as masakhanews, or some '
             'of its folders, such as eng and fra',
         ),
-        preprocessors=pipeline.text_preprocessors('{text}', '{headline}', lang, source_lang=lang),
-        output_features=pipeline.text_features(),
-        metric_fns=pipeline.text_metrics(lang),
+        inputs='{text}',
+        targets='{headline}',
     )
 
 
@@ -78,5 +77,4 @@ for _task in MASAKHANEWS.tasks:
     for _lang in MASAKHANEWS.languages:
         register(_task, _lang)
 
-for _scenario in MASAKHANEWS.scenarios():
-    pipeline.add_mixture(_scenario.mixture, _scenario.train)
+pipeline.add_scenarios(MASAKHANEWS)

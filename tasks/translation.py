@@ -106,5 +106,4 @@ def register(task: str, source: str, target: str) -> None:
 for _name in TRANSLATION.task_names():
     register(*_name.split('_')[1:])
 
-for _scenario in TRANSLATION.scenarios():
-    pipeline.add_mixture(_scenario.mixture, _scenario.train)
+pipeline.add_scenarios(TRANSLATION)

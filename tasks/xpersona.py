@@ -50,5 +50,4 @@ def register(lang: str) -> None:
 for _lang in XPERSONA.languages:
     register(_lang)
 
-for _scenario in XPERSONA.scenarios():
-    pipeline.add_mixture(_scenario.mixture, _scenario.train)
+pipeline.add_scenarios(XPERSONA)

@@ -63,7 +63,7 @@ def read(
 
 def register(source: str, target: str) -> pipeline.DeclaredTask:
     """Adds the task of one language pair."""
-    return pipeline.add_task(
+    return pipeline.add_text_task(
         XQUAD.task_name('qg', source, target),
         source=pipeline.RecordSource(
             read,
@@ -74,21 +74,13 @@ def register(source: str, target: str) -> pipeline.DeclaredTask:
             target_lang=target,
             hint='put xquad.<lang>.json or xquad.<lang>.json.gz into the folder xquad below it',
         ),
-        preprocessors=pipeline.text_preprocessors(
-            '{passage}' + pipeline.ANSWER_SEPARATOR + '{answer}',
-            '{question}',
-            target,
-            keep=['id'],
-            source_lang=source,
-        ),
-        output_features=pipeline.text_features(),
-        metric_fns=pipeline.text_metrics(target),
+        inputs='{passage}' + pipeline.ANSWER_SEPARATOR + '{answer}',
+        targets='{question}',
+        keep=['id'],
     )
 
 
-for _source in XQUAD.languages:
-    for _target in XQUAD.languages:
-        register(_source, _target)
+for _name in XQUAD.task_names():
+    register(*_name.split('_')[2:])
 
-for _scenario in XQUAD.scenarios():
-    pipeline.add_mixture(_scenario.mixture, _scenario.train)
+pipeline.add_scenarios(XQUAD)

@@ -66,6 +66,29 @@ def add_task(
     return task
 
 
+def add_text_task(
+    name: str,
+    source: RecordSource,
+    inputs: str = '{inputs}',
+    targets: str = '{targets}',
+    *,
+    keep: Sequence[str] = (),
+    metrics: Sequence[Metric] | None = None,
+    postprocess_fn: Callable[..., Any] | None = None,
+) -> DeclaredTask:
+    """Adds a text-to-text task between the languages of its source.
+
+    `inputs`, `targets` and `keep` are as for `format_text`; the metrics are by default those of
+    `text_metrics`.
+    """
+    lang = source.target_lang
+    steps = text_preprocessors(inputs, targets, lang, keep, source.source_lang)
+    metrics = text_metrics(lang) if metrics is None else metrics
+    return add_task(
+        name, source, steps, text_features(), metrics, postprocess_fn=postprocess_fn
+    )
+
+
 @declares
 def register_text_task(
     name: str,
