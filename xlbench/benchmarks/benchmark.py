@@ -120,15 +120,14 @@ class Scenario:
         )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Benchmark:
     """A published benchmark.
 
     Attributes:
       name: first word of all its task names.
-      tasks: its tasks, short names.
       languages: ISO 639-1 codes; every example exists in each of them.
-      task_titles: a readable name per task.
+      task_titles: the short name of each of its tasks -> a readable one.
       scores: the scores the report shows, the main one first.
       metrics: score of its tables -> the name of the metric that gives it, where the tasks' own
         do not; see `xlbench.metrics.suite`.
@@ -155,31 +154,31 @@ class Benchmark:
     """
 
     name: str
-    tasks: tuple[str, ...]
     languages: tuple[str, ...]
-    task_titles: Mapping[str, str] = dataclasses.field(hash=False)
+    task_titles: Mapping[str, str]
     scores: tuple[str, ...]
     title: str
     arxiv: str
     pivot: str = 'en'
-    metrics: Mapping[str, str] = dataclasses.field(hash=False, default_factory=dict)
+    metrics: Mapping[str, str] = dataclasses.field(default_factory=dict)
     paper_models: tuple[str, ...] = ()
-    paper_checkpoints: Mapping[str, str] = dataclasses.field(hash=False, default_factory=dict)
+    paper_checkpoints: Mapping[str, str] = dataclasses.field(default_factory=dict)
     fractions: tuple[str, ...] = ()
-    split_sizes: Mapping[str, Mapping[str, int]] = dataclasses.field(
-        hash=False, default_factory=dict
-    )
+    split_sizes: Mapping[str, Mapping[str, int]] = dataclasses.field(default_factory=dict)
     scenario_names: tuple[str, ...] = ()
     tables: tuple[tuple[str, ...], ...] = ()
     decimals: int = 1
-    paper_tasks: Mapping[str, str] = dataclasses.field(hash=False, default_factory=dict)
+    paper_tasks: Mapping[str, str] = dataclasses.field(default_factory=dict)
     declare_tables: Callable[..., tuple[PaperTable, ...]] | None = None
     paper_note: str = ''
-    paper_gaps: Mapping[tuple[str, bool, bool], str] = dataclasses.field(
-        hash=False, default_factory=dict
-    )
+    paper_gaps: Mapping[tuple[str, bool, bool], str] = dataclasses.field(default_factory=dict)
     size_tolerance: float = 0.0
     has_unpublished_sizes: bool = False
+
+    @functools.cached_property
+    def tasks(self) -> tuple[str, ...]:
+        """The short names of its tasks."""
+        return tuple(self.task_titles)
 
     @functools.cached_property
     def paper_tables(self) -> tuple[PaperTable, ...]:

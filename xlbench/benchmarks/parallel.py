@@ -21,7 +21,7 @@ SCENARIO_TITLES = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class ParallelBenchmark(Benchmark):
     """Examples that exist in each language; their six scenarios are those of arXiv:2108.07140.
 
@@ -128,7 +128,7 @@ class ParallelBenchmark(Benchmark):
         return tuple({scenario.mixture: scenario for scenario in scenarios}.values())
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class PairBenchmark(Benchmark):
     """Texts in some pairs of languages, such as English dialogues with summaries in three.
 
@@ -140,9 +140,7 @@ class PairBenchmark(Benchmark):
     """
 
     scenario_names: tuple[str, ...] = ('mono', 'cross')
-    pairs: Mapping[str, tuple[tuple[str, str], ...]] = dataclasses.field(
-        hash=False, default_factory=dict
-    )
+    pairs: Mapping[str, tuple[tuple[str, str], ...]] = dataclasses.field(default_factory=dict)
 
     def task_names(self) -> tuple[str, ...]:
         """Each task in each of its pairs."""
