@@ -24,10 +24,10 @@ class TaskName(NamedTuple):
 
 
 class Added(NamedTuple):
-    """Further examples that a scenario trains on, mixed with those of its own mixture.
+    """Further examples that a scenario trains on: a split of another mixture or task.
 
-    They are a split of a SeqIO mixture or task, `rate` of them for each example of the scenario's
-    mixture. The name is that of the block in config.stages.STAGE.added.
+    `rate` of them are mixed with each example of the scenario's mixture; the name is that of the
+    block in config.stages.STAGE.added.
     """
 
     name: str
@@ -89,10 +89,7 @@ class Scenario:
     def stage(
         self, num_steps: int | str, optimizer: Block, **options: Setting
     ) -> dict[str, Setting]:
-        """A block of config.stages that trains on this scenario, in steps or epochs.
-
-        The options are further keys, or another split.
-        """
+        """A block of config.stages; the options are further keys, or another split."""
         block = dict(mixture=self.mixture, split=self.split, num_steps=num_steps)
         parts: dict[str, Setting] = {'curriculum': self.curriculum} if self.curriculum else {}
         if self.added:
@@ -107,16 +104,14 @@ class Scenario:
         test: Block | None = None,
         **both: Setting,
     ) -> dict[str, dict[str, Setting]]:
-        """The block config.evals of this scenario: 'dev' in training, 'test' at its end.
+        """The block config.evals: 'dev' every so many steps or epochs, 'test' at the end.
 
-        `every` is the steps (or epochs) between two evaluations of 'dev'. The options `both`, such
-        as batch_size and lengths, are for 'dev' and 'test'.
+        The options `both`, such as batch_size and lengths, are for 'dev' and 'test'.
         """
+        in_training = dict(tasks=self.select, split=self.select_split, every=every)
+        at_end = dict(tasks=self.evaluate, split='test', every=0)
         return dict(
-            dev=dict(tasks=self.select, split=self.select_split, every=every)
-            | both
-            | dict(dev or {}),
-            test=dict(tasks=self.evaluate, split='test', every=0) | both | dict(test or {}),
+            dev=in_training | both | dict(dev or {}), test=at_end | both | dict(test or {})
         )
 
 
@@ -219,7 +214,7 @@ class Benchmark:
     ) -> Scenario:
         """Returns the scenario of a name, narrowed to a task and languages.
 
-        The kind of benchmark says what each narrows. A benchmark with a single task needs no task.
+        A benchmark with a single task needs no task.
 
         Raises:
           UserError: there is no such scenario, task or language, or not together.

@@ -62,10 +62,10 @@ class MonolingualBenchmark(Benchmark):
 
     def scenarios(self) -> tuple[Scenario, ...]:
         """Lists every scenario, each with a mixture of its own name."""
+        several = [name for name in ('zero_shot', 'multi') if name in self.scenario_names]
         scenarios = []
         for task in self.tasks:
             scenarios += [self.scenario('mono', task, one) for one in self.train_languages(task)]
-            several = (name for name in ('zero_shot', 'multi') if name in self.scenario_names)
             scenarios += [self.scenario(name, task) for name in several]
         return tuple(scenarios)
 
