@@ -11,7 +11,7 @@ from xlbench.data import tokenizers
 from xlbench.tasks.samples import clidsum, corpus
 
 SPLITS = {'train': 6000, 'validation': 200, 'test': 300}  # Pairs.
-_VOCABULARY_PAIRS = 3000
+_VOCABULARY_PIECES, _VOCABULARY_PAIRS = 1500, 3000
 
 
 def make_splits(seed: int) -> dict[str, list[dict[str, str]]]:
@@ -37,7 +37,11 @@ def _train(folder: str) -> bytes:
             english, other = line.split('\t')
             lines += [english, clidsum.names_apart(other)]
     return tokenizers.train_sentencepiece(
-        lines, size=1500, symbols=clidsum.SYMBOLS, model_type='bpe', normalization='identity'
+        lines,
+        size=_VOCABULARY_PIECES,
+        symbols=clidsum.SYMBOLS,
+        model_type='bpe',
+        normalization='identity',
     )
 
 
