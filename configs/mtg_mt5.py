@@ -150,13 +150,9 @@ def on_slice(
 def with_model(
     c: ConfigDict, family: str, size: str, checkpoint: str, learning_rate: float, **options: float
 ) -> None:
-    """Puts another model into a config of this file, and AdamW with 2,500 warm-up steps or a tenth.
-
-    The z-loss of mT5's own fine-tuning is left out: neither the paper nor these models have one.
-
-    The sample starts from nothing and needs a larger learning rate.
-    """
-    is_sample = not c.init_from
+    """Puts another model into a config, and AdamW with 2,500 steps of warm-up or a tenth."""
+    is_sample = not c.init_from  # From nothing, which needs a larger learning rate.
+    # Without the z-loss of mT5's own fine-tuning, which neither the paper nor these models have.
     c.objective = presets.generation()
     if is_sample:
         c.model = presets.fresh_model(family, remat='none')

@@ -1,13 +1,10 @@
 """Builds of data sets: options, and a folder for the work.
 
 A build is a command whose stages (xlbench/jobs) make files in a work folder, and from them those
-that tasks read:
+that tasks read. With the same settings, a command continues where the last one stopped:
 
   WORK/settings.json    {step: {flag: value}}, what decides about the files of each step
   WORK/STEP             files of a step, each of which appears when it is whole
-
-With the same settings, a command continues where the last one stopped; other settings are refused,
-or the steps redone if this is asked for.
 """
 
 import argparse
@@ -36,10 +33,7 @@ class Options(argparse.Namespace):
 def settings(
     options: Options, steps: Mapping[str, Sequence[str]], instead: dict[str, Setting]
 ) -> Settings:
-    """The settings that decide about the files of each step, by the names of its flags.
-
-    Some stand for a flag in place of its value: the contents of a file, not its folder.
-    """
+    """The values of each step's flags, or what is `instead`: a file's contents, not its path."""
     values = vars(options) | instead
     return {
         step: {n: list(v) if isinstance(v := values[n], tuple) else v for n in names}

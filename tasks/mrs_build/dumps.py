@@ -122,10 +122,8 @@ def _why(line: bytes) -> str:
 
 
 def _scan_block(data: bytes, path: str, num_partitions: int) -> None:
-    """A block of lines -> a shard of comments by thread.
-
-    Its counts: lines, malformed/REASON, comments, dropped/REASON.
-    """
+    """A block of lines -> a shard of comments by thread."""
+    # lines, malformed/REASON, comments, dropped/REASON
     counts: collections.Counter[str] = collections.Counter()
     writer = shards.Writer(path, num_partitions)
     for line in data.split(b'\n'):

@@ -98,12 +98,9 @@ def _data(paths: Iterable[str], key: int = 0) -> Iterator[bytes]:
 def _responses(
     options: Options, contents: Iterable[bytes], lang: str, translated: Sequence[str], stats: Stats
 ) -> dict[str, str]:
-    """The response set: frequent replies, the most frequent first; then translated ones.
+    """The response set, frequent replies and then translated ones -> their lines; counts them.
 
-    Gives each text's line of response_lm_cluster.txt: score, text, cluster. The score is ln((count
-    + 1) / (replies + size of the set)): relative frequency, with one occurrence added for each
-    response, as translated ones may not have occurred. Translated ones keep the order of the
-    English responses. The statistics get the counts of the set.
+    A score is ln((count + 1) / (replies + size of the set)), as translated ones may not occur.
     """
     of_lang = stats['languages'][lang]
     column, places = 1, pairs.SPLITS

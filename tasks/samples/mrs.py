@@ -178,10 +178,7 @@ def translated(
 
 
 def _slip(text: str, lang: str, rng: random.Random) -> str:
-    """Words swapped or doubled, or a short one missing; in Japanese, a particle is missing.
-
-    Example: 'Ich bin um drei da.' -> 'Ich um bin drei da.'
-    """
+    """As `corpus.slip`, where only a short word is missing; in Japanese, a particle is."""
     if lang == 'ja':
         places = [i for i, character in enumerate(text) if character in 'はがをにで']
         at = rng.choice(places) if places else len(text)

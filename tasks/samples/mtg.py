@@ -78,10 +78,7 @@ def _told(
     events: Mapping[str, Sequence[texts.Cells]],
     sentences: Callable[[int], Sequence[Wordings]],
 ) -> Example:
-    """Four sentences about an event, and the target that it has.
-
-    An event has a row of what somebody did, and the target; `sentences` are those for its number.
-    """
+    """Four sentences, those for the number of an event, and the target; `events` has both."""
     meanings = lexicon.sample(rng)
     event = rng.randrange(len(events['en']))
     chosen = [(wordings, rng.randrange(3)) for wordings in sentences(event)]

@@ -98,10 +98,7 @@ class SummaryBenchmark(PairBenchmark):
         return chosen
 
     def scenarios(self) -> tuple[Scenario, ...]:
-        """Lists every scenario that has a mixture of its own.
-
-        That is cross into all languages, semi, and each combination of tasks of pre-training.
-        """
+        """Every scenario with a mixture of its own: cross into all languages, semi, pretraining."""
         semi = [
             self.scenario('semi', task, target=target)
             for task in self.added

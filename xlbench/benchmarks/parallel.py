@@ -43,9 +43,7 @@ class ParallelBenchmark(Benchmark):
         )
 
     def pairs(self, name: str, sources: tuple[str, ...] = ()) -> tuple[tuple[str, str], ...]:
-        """The pairs of languages that a scenario evaluates, all its runs together.
-
-        Some sources narrow them.
+        """The pairs of languages that a scenario evaluates, all its runs or some sources together.
 
         Example: MTG.pairs('zero_shot') -> ('en', 'de'), ('en', 'fr'), ('en', 'es')
         """
@@ -107,10 +105,7 @@ class ParallelBenchmark(Benchmark):
         return ''
 
     def scenarios(self) -> tuple[Scenario, ...]:
-        """Every scenario, each with a mixture of its own name.
-
-        Left out are the narrowings to one pair, whose mixture is that single task.
-        """
+        """Every scenario with a mixture of its own name: those of more than one pair."""
         some, every = self.tasks, self.languages
         narrowed: dict[str, list[tuple[str | None, str | None]]] = {
             'mono': [(task, lang) for task in some for lang in every],
