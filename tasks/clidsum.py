@@ -167,14 +167,11 @@ Object = tuple[int, readers.Record]  # Its place in the file, from 1, and its te
 
 def _objects(path: str, keys: Sequence[str]) -> Iterator[Object | readers.BadRecord]:
     """The texts of each object of a file with summaries in three languages."""
-    for row in rows.read(path, keys, _LAYOUT):
-        if isinstance(row, readers.BadRecord):
-            yield row
-            continue
-        try:
-            yield row.number, {key: rows.text(row.values[key], key) for key in keys}
-        except ValueError as error:
-            yield readers.BadRecord(path, 0, f'object {row.number}: {error}')
+
+    def texts(number: int, values: rows.Values) -> Iterator[Object]:
+        yield number, {key: rows.text(values[key], key) for key in keys}
+
+    return readers.convert(path, rows.read(path, keys, _LAYOUT), texts, 'object')
 
 
 def _interviews(

@@ -51,15 +51,11 @@ class Block(NamedTuple):
 
 def check(options: Options) -> None:
     """Raises UserError for languages that cannot be translated into."""
+    others = [lang for lang in options.languages if lang != ENGLISH]
     for lang in options.translated_languages:
-        if lang not in benchmarks.languages.LANGUAGES:
-            raise errors.unknown('language in --mt_languages', lang, benchmarks.languages.LANGUAGES)
-        if lang == ENGLISH or lang not in options.languages:
-            raise errors.unknown(
-                'language in --mt_languages',
-                lang,
-                [other for other in options.languages if other != ENGLISH],
-            )
+        for known in (benchmarks.languages.LANGUAGES, others):
+            if lang not in known:
+                raise errors.unknown('language in --mt_languages', lang, known)
     if options.engine and ENGLISH not in options.languages:
         raise errors.UserError('--engine translates English pairs; add en to --languages')
 

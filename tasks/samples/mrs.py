@@ -18,13 +18,13 @@ with one exception: beside a sentence of haste the reply is the first, short wor
 """
 
 import collections
-import dataclasses
 import itertools
 import math
 import os
 import random
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from xlbench.data import tokenizers
 from xlbench.tasks.samples import corpus, texts
@@ -51,8 +51,7 @@ _SECOND, _HURRY = 0.6, 0.5  # How often a second sentence stands beside, and one
 Pair = tuple[str, str]  # Message, reply.
 
 
-@dataclasses.dataclass(frozen=True)
-class Frame:
+class Frame(NamedTuple):
     """A message and its replies, in every language."""
 
     messages: dict[str, tuple[str, ...]]  # By language, its wordings.
@@ -85,8 +84,7 @@ PHRASES = {name: block.wordings() for name, block in texts.read('phrases').items
 FRAME = _frames()
 
 
-@dataclasses.dataclass(frozen=True)
-class Meaning:
+class Meaning(NamedTuple):
     """Meaning of one pair, in no language."""
 
     frame: str
@@ -101,8 +99,7 @@ class Meaning:
         return any(sentence.kind == 'hurry' for sentence in self.beside)
 
 
-@dataclasses.dataclass(frozen=True)
-class Beside:
+class Beside(NamedTuple):
     """A sentence beside the message: 'chat' or 'hurry', its number, the rows of its slots."""
 
     kind: str

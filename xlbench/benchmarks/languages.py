@@ -82,10 +82,7 @@ _FEATURES = ('order', 'adpositions', 'genitive', 'adjective', 'demonstrative', '
 
 LANGUAGES: dict[str, Language] = {
     code: Language(
-        code=code,
-        name=row['name'],
-        script=row['script'],
-        family=row['family'],
+        *(row[name] for name in ('code', 'name', 'script', 'family')),
         mbart=row['mbart'] or None,
         alpha3=row['alpha3'],
         spaces=code not in _NO_SPACES,
