@@ -81,7 +81,6 @@ DRAWS = 5
 # before the noise, so that no word is to be restored that the model has not read.
 _PIECES = 1024 - 8
 _SEED = 0
-_LAYOUT = rows.Layout('json')
 
 
 def files(corpus: str, kind: str, target: str, split: str) -> list[str]:
@@ -152,9 +151,8 @@ def read_in_views(
             yield item | {'inputs': line.text(utterances)}
 
 
-def read_translated(split: str, path: str) -> Iterator[readers.Item]:
+def read_translated(_: str, path: str) -> Iterator[readers.Item]:
     """The pairs of a split whose dialogues a machine has translated; a few it may have missed."""
-    del split
     for item in readers.read_jsonl(path, dict(zip(FIELDS, FIELDS, strict=True)), ('inputs',)):
         if isinstance(item, readers.BadRecord) or item['inputs']:
             yield item
@@ -171,7 +169,7 @@ def _objects(path: str, keys: Sequence[str]) -> Iterator[Object | readers.BadRec
     def texts(number: int, values: rows.Values) -> Iterator[Object]:
         yield number, {key: rows.text(values[key], key) for key in keys}
 
-    return readers.convert(path, rows.read(path, keys, _LAYOUT), texts, 'object')
+    return readers.convert(path, rows.read(path, keys, rows.Layout('json')), texts, 'object')
 
 
 def _interviews(

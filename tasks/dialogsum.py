@@ -29,7 +29,6 @@ from xlbench.metrics import bleu, rouge
 SPLITS = {'train': 'train', 'validation': 'dev', 'test': 'test'}  # As files call them.
 HIDDEN = 'hidden'
 FIELDS = ('id', 'inputs', 'targets', postprocess.REFERENCES)
-_LAYOUT = rows.Layout('jsonl')
 
 
 def files(split: str) -> list[str]:
@@ -74,7 +73,7 @@ def _texts(
         seen.add(texts[0])
         yield number, texts
 
-    return readers.convert(path, rows.read(path, keys, _LAYOUT), of_object)
+    return readers.convert(path, rows.read(path, keys, rows.Layout('jsonl')), of_object)
 
 
 def register(task: str) -> pipeline.DeclaredTask:

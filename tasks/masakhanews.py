@@ -27,7 +27,6 @@ from xlbench.benchmarks.languages import LANGUAGES
 from xlbench.data import readers, rows
 
 SPLITS = {'train': 'train', 'validation': 'dev', 'test': 'test'}  # As the files call them.
-_LAYOUT = rows.Layout('tsv')
 _KEYS = ('headline', 'text')
 
 
@@ -44,7 +43,7 @@ def files(task: str, lang: str, split: str) -> list[str]:
 
 def read(task: str, split: str, path: str) -> Iterator[readers.Item]:
     """The articles of a split and their headlines."""
-    for article, row in enumerate(rows.read(path, _KEYS, _LAYOUT)):
+    for article, row in enumerate(rows.read(path, _KEYS, rows.Layout('tsv'))):
         if isinstance(row, readers.BadRecord):
             yield row
         elif task != 'tgdev' or split_of(article) == split:

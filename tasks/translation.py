@@ -34,9 +34,8 @@ def news_files(source: str, target: str, split: str) -> list[str]:
     return [f'translation/wmt20/{TRANSLATION.pivot}-{other}/{split}.tsv']
 
 
-def read_news(source: str, split: str, path: str) -> Iterator[readers.Item]:
+def read_news(source: str, _: str, path: str) -> Iterator[readers.Item]:
     """The pairs of a split of WMT's."""
-    del split
     columns = ('inputs', 'targets')
     return readers.read_tsv(path, columns if source == TRANSLATION.pivot else columns[::-1])
 
