@@ -98,16 +98,16 @@ class Talk:
             self.summary[lang].append(SENTENCES[kind][lang][wording].format(**filled))
 
     def texts(self, host: int | None = None) -> dict[str, str]:
-        """The dialogue, a line a turn, and its summary in each language, as the files have them."""
+        """The dialogue, a line a turn, its summaries by their keys in files, and its `triples`."""
         lines = [
             f'{NAMES[who][0].upper()}, HOST: {said}' if who == host else f'{NAMES[who][0]}: {said}'
             for who, said in self.turns
         ]
         summaries = {
-            lang: ('' if lang == 'zh' else ' ').join(sentences)
-            for lang, sentences in self.summary.items()
+            key: ('' if lang == 'zh' else ' ').join(self.summary[lang])
+            for key, lang in SUMMARIES.items()
         }
-        return {'dialogue': '\n'.join(lines), 'triples': ''.join(self.triples)} | summaries
+        return {'dialogue': '\n'.join(lines)} | summaries | {'triples': ''.join(self.triples)}
 
 
 def names_apart(chinese: str) -> str:
@@ -148,7 +148,7 @@ def _triples(wording: str, slots: tuple[tuple[str, str], ...]) -> list[str]:
 
 
 def chat(rng: random.Random) -> dict[str, str]:
-    """One chat: `dialogue`, `triples`, and a summary by language."""
+    """One chat; see Talk.texts."""
     talk = Talk(rng)
     people = rng.sample(range(len(NAMES)), rng.choice((2, 2, 3, 3, 4, 5)))
     first, *others = people
@@ -194,7 +194,7 @@ def _share(talk: Talk, people: People, job: int) -> None:
 
 
 def interview(rng: random.Random) -> dict[str, str]:
-    """One interview: `dialogue`, `triples`, and a summary by language."""
+    """One interview; see Talk.texts."""
     talk = Talk(rng)
     host, *guests = rng.sample(range(len(NAMES)), rng.choice((3, 3, 4, 4, 5, 6, 7, 8, 9)))
     (topic,) = talk.draw('topic', 1)
@@ -234,9 +234,7 @@ def make_splits(folder: str, seed: int) -> dict[str, list[dict[str, str]]]:
 
     def make_one(rng: random.Random, _: str) -> dict[str, str]:
         made = make(rng)
-        summaries = {key: made[lang] for key, lang in SUMMARIES.items()}
-        dialogue = made['dialogue'].replace('\n', line_end)
-        return {'dialogue': dialogue} | summaries | {'triples': made['triples']}
+        return made | {'dialogue': made['dialogue'].replace('\n', line_end)}
 
     return corpus.draw_splits(
         f'clidsum/{folder}', SPLITS, seed, make_one, lambda made: [made['dialogue']]
@@ -254,7 +252,7 @@ def make_interviews(
         made = interview(rng)
         if made['dialogue'] not in seen:
             seen.add(made['dialogue'])
-            talked.append(('', made | {'summary': made['en']}))
+            talked.append(('', made))
     # As in the official file, those of all parts stand among each other.
     places = [rng.random() for _ in talked]
     ids: dict[str, list[str]] = {split: [] for split in splits}

@@ -18,7 +18,8 @@ def make_splits(seed: int) -> dict[str, list[dict[str, str]]]:
     """Texts in all languages, by split; no English text occurs twice."""
 
     def make(rng: random.Random, _: str) -> dict[str, str]:
-        return rng.choice((clidsum.chat, clidsum.interview))(rng)
+        talk = rng.choice((clidsum.chat, clidsum.interview))(rng)
+        return {lang: talk[key] for key, lang in clidsum.SUMMARIES.items()}
 
     return corpus.draw_splits('translation', SPLITS, seed, make, lambda made: [made['en']])
 
