@@ -76,14 +76,13 @@ def _texts(
     return readers.convert(path, rows.read(path, keys, rows.Layout('jsonl')), of_object)
 
 
-def register(task: str) -> pipeline.DeclaredTask:
-    """Adds one task."""
-    return pipeline.add_text_task(
-        DIALOGSUM.task_name(task, 'en'),
+for _task in DIALOGSUM.tasks:
+    pipeline.add_text_task(
+        DIALOGSUM.task_name(_task, 'en'),
         source=pipeline.RecordSource(
-            functools.partial(read, task),
+            functools.partial(read, _task),
             files,
-            (*SPLITS, *([HIDDEN] if task == 'topic' else [])),
+            (*SPLITS, *([HIDDEN] if _task == 'topic' else [])),
             FIELDS,
             source_lang='en',
             target_lang='en',
@@ -98,7 +97,3 @@ def register(task: str) -> pipeline.DeclaredTask:
         ],
         postprocess_fn=postprocess.all_references,
     )
-
-
-for _task in DIALOGSUM.tasks:
-    register(_task)

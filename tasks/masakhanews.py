@@ -53,27 +53,22 @@ def read(task: str, split: str, path: str) -> Iterator[readers.Item]:
                 yield readers.BadRecord(path, row.number, str(error))
 
 
-def register(task: str, lang: str) -> pipeline.DeclaredTask:
-    """Adds one task of one language."""
-    return pipeline.add_text_task(
-        MASAKHANEWS.task_name(task, lang),
+for _name in MASAKHANEWS.task_names():
+    _, _task, _, _lang = _name.split('_')
+    pipeline.add_text_task(
+        _name,
         source=pipeline.RecordSource(
-            functools.partial(read, task),
-            functools.partial(files, task, lang),
+            functools.partial(read, _task),
+            functools.partial(files, _task, _lang),
             tuple(SPLITS),
             _KEYS,
-            source_lang=lang,
-            target_lang=lang,
+            source_lang=_lang,
+            target_lang=_lang,
             hint='put the folder data of masakhane-io/masakhane-news there as masakhanews, or some '
             'of its folders, such as eng and fra',
         ),
         inputs='{text}',
         targets='{headline}',
     )
-
-
-for _task in MASAKHANEWS.tasks:
-    for _lang in MASAKHANEWS.languages:
-        register(_task, _lang)
 
 pipeline.add_scenarios(MASAKHANEWS)

@@ -76,33 +76,29 @@ def _pair(item: readers.Record | readers.BadRecord) -> readers.Record | readers.
     return {'inputs': item['source'], 'targets': item['target']}
 
 
-def register(task: str, source: str, target: str) -> None:
-    """Adds the task of one corpus in one direction."""
-    if task == 'wmt20':
-        files, read = news_files, functools.partial(read_news, source)
-        count = pipeline.count_lines
-        hint = 'python -m xlbench.data list wmt20 says how to get it'
+for _name in TRANSLATION.task_names():
+    _, _task, _source, _target = _name.split('_')
+    if _task == 'wmt20':
+        _files, _read = news_files, functools.partial(read_news, _source)
+        _count = pipeline.count_lines
+        _hint = 'python -m xlbench.data list wmt20 says how to get it'
     else:
-        files, read, count = dialogue_files, read_dialogues, None
-        hint = 'python -m xlbench.data get xdailydialog'
+        _files, _read, _count = dialogue_files, read_dialogues, None
+        _hint = 'python -m xlbench.data get xdailydialog'
     pipeline.add_translation_task(
-        TRANSLATION.task_name(task, source, target),
+        _name,
         pipeline.RecordSource(
-            read,
-            functools.partial(files, source, target),
+            _read,
+            functools.partial(_files, _source, _target),
             SPLITS,
             ('inputs', 'targets'),
-            source_lang=source,
-            target_lang=target,
-            count=count,
-            hint=hint,
+            source_lang=_source,
+            target_lang=_target,
+            count=_count,
+            hint=_hint,
         ),
-        source,
-        target,
+        _source,
+        _target,
     )
-
-
-for _name in TRANSLATION.task_names():
-    register(*_name.split('_')[1:])
 
 pipeline.add_scenarios(TRANSLATION)

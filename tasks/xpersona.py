@@ -28,15 +28,14 @@ def file(lang: str, part: str) -> str:
     return f'xpersona/{prefix}_persona_split_{part}_human_annotated.json'
 
 
-def register(lang: str) -> None:
-    """Adds the tasks of one language."""
+for _lang in XPERSONA.languages:
     pipeline.register_dialogue_tasks(
         XPERSONA.name,
-        lang,
+        _lang,
         files={
-            'train': file(lang, 'valid'),
-            'validation': file(lang, 'valid'),
-            'test': file(lang, 'test'),
+            'train': file(_lang, 'valid'),
+            'validation': file(_lang, 'valid'),
+            'test': file(_lang, 'test'),
         },
         format='json',
         part_of=lambda split, number: (
@@ -45,9 +44,5 @@ def register(lang: str) -> None:
         hint='put the files of github.com/HLTCHKUST/Xpersona, also packed (.gz), into the folder '
         'xpersona below it',
     )
-
-
-for _lang in XPERSONA.languages:
-    register(_lang)
 
 pipeline.add_scenarios(XPERSONA)

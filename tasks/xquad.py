@@ -60,26 +60,22 @@ def read(
             }
 
 
-def register(source: str, target: str) -> pipeline.DeclaredTask:
-    """Adds the task of one language pair."""
-    return pipeline.add_text_task(
-        XQUAD.task_name('qg', source, target),
+for _name in XQUAD.task_names():
+    _, _, _source, _target = _name.split('_')
+    pipeline.add_text_task(
+        _name,
         source=pipeline.RecordSource(
             read,
-            functools.partial(files, source, target),
+            functools.partial(files, _source, _target),
             SPLITS,
             FIELDS,
-            source_lang=source,
-            target_lang=target,
+            source_lang=_source,
+            target_lang=_target,
             hint='put xquad.<lang>.json or xquad.<lang>.json.gz into the folder xquad below it',
         ),
         inputs='{passage}' + pipeline.ANSWER_SEPARATOR + '{answer}',
         targets='{question}',
         keep=['id'],
     )
-
-
-for _name in XQUAD.task_names():
-    register(*_name.split('_')[2:])
 
 pipeline.add_scenarios(XQUAD)
