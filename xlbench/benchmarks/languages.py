@@ -82,7 +82,10 @@ _FEATURES = ('order', 'adpositions', 'genitive', 'adjective', 'demonstrative', '
 
 LANGUAGES: dict[str, Language] = {
     code: Language(
-        *(row[name] for name in ('code', 'name', 'script', 'family')),
+        code=code,
+        name=row['name'],
+        script=row['script'],
+        family=row['family'],
         mbart=row['mbart'] or None,
         alpha3=row['alpha3'],
         spaces=code not in _NO_SPACES,

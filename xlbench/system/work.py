@@ -20,7 +20,6 @@ Work = TypeVar('Work')
 Result = TypeVar('Result')
 Value = TypeVar('Value')
 Item = TypeVar('Item')
-_END = object()  # Of a stream.
 
 
 def in_flight(
@@ -48,6 +47,11 @@ def in_flight(
         yield begun.popleft()
 
 
+def _next(stream: Iterator[Item]) -> list[Item]:
+    """The next item; none at the end."""
+    return list(itertools.islice(stream, 1))
+
+
 def merged(streams: Iterable[Iterable[Item]], threads: int) -> Iterator[Item]:
     """Yields the items of streams as they come, `threads` of which are read ahead at a time.
 
@@ -60,15 +64,14 @@ def merged(streams: Iterable[Iterable[Item]], threads: int) -> Iterator[Item]:
         return
     left = map(iter, streams)
     with futures.ThreadPoolExecutor(threads) as pool:
-        begun = {pool.submit(next, one, _END): one for one in itertools.islice(left, threads)}
+        begun = {pool.submit(_next, one): one for one in itertools.islice(left, threads)}
         while begun:
             for done in futures.wait(begun, return_when=futures.FIRST_COMPLETED).done:
-                stream, item = begun.pop(done), done.result()
-                following = next(left, None) if item is _END else stream
+                stream, items = begun.pop(done), done.result()
+                following = stream if items else next(left, None)
                 if following is not None:  # It goes on while the caller looks at the item.
-                    begun[pool.submit(next, following, _END)] = following
-                if item is not _END:
-                    yield item
+                    begun[pool.submit(_next, following)] = following
+                yield from items
 
 
 def _start(initialize: Callable[[*Args], None] | None, arguments: tuple[*Args]) -> None:
