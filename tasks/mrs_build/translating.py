@@ -19,7 +19,7 @@ from xlbench import benchmarks, jobs
 from xlbench.jobs import Engine, shards
 from xlbench.system import errors
 from xlbench.system.command_line import say
-from xlbench.tasks.building import round_trips
+from xlbench.tasks.building import builds
 from xlbench.tasks.building.builds import ENGLISH, TRANSLATED, Options
 from xlbench.tasks.mrs_build import dumps, pairs
 from xlbench.translation.engines import Failure
@@ -121,7 +121,7 @@ def _translate(
     """Does one job; returns how many texts were too long for a model."""
     rows: Rows = [(text,) for text in responses] or _pairs(options, split, block)
     width = min(len(rows[0]), 2)  # Message and reply, or a response.
-    trips, num_cut = round_trips.translated(options.engine, [row[:width] for row in rows], lang)
+    trips, num_cut = builds.translated(options.engine, [row[:width] for row in rows], lang)
     writer = shards.Writer(path, 1)
     counts = collections.Counter({'translated': 0, 'untranslated': 0})
     for row, of_row in zip(rows, trips, strict=True):

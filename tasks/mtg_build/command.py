@@ -56,7 +56,7 @@ from xlbench.settings import decoding
 from xlbench.system import errors, files, locks
 from xlbench.system.command_line import CommandLine, engine_flags, flag, say, share, whole
 from xlbench.system.errors import UserError
-from xlbench.tasks.building import builds, round_trips
+from xlbench.tasks.building import builds
 from xlbench.tasks.building.builds import ENGLISH, TRANSLATED, Options, Setting, Settings
 from xlbench.tasks.mtg_build import correcting, originals, publishing, translating
 from xlbench.tasks.mtg_build.originals import KINDS
@@ -218,7 +218,7 @@ _BUILD = (
     flag(
         '--languages', f'target languages; default: {",".join(_OTHERS)}', _OTHERS, type=_languages,
     ),
-    flag('--unit', 'translate texts or sentences', 'text', choices=round_trips.UNITS),
+    flag('--unit', 'translate texts or sentences', 'text', choices=builds.UNITS),
     flag('--ngram', 'length of n-grams', 1, choices=(1, 2, 3, 4)),
     flag('--threshold', 'least overlap of rough data', 0.5, type=share),
     flag(

@@ -6,7 +6,7 @@
     {"texts": [...], "back": [], "matches": []}
 
 `matches` has for each field and n-grams of 1 to 4 tokens how many are common, of the original and
-of what came back (see round_trips.Matches), so that any overlap follows from it. Where a text was
+of what came back (see builds.Matches), so that any overlap follows from it. Where a text was
 not translated, the line is {"failure": "why"}. A job is one file in one language.
 """
 
@@ -20,9 +20,8 @@ from xlbench import benchmarks, jobs
 from xlbench.jobs import Engine
 from xlbench.system import errors
 from xlbench.system.command_line import say
-from xlbench.tasks.building import round_trips
-from xlbench.tasks.building.builds import ENGLISH, TRANSLATED, Options
-from xlbench.tasks.building.round_trips import Matches, RoundTrip
+from xlbench.tasks.building import builds
+from xlbench.tasks.building.builds import ENGLISH, TRANSLATED, Matches, Options, RoundTrip
 from xlbench.tasks.mtg_build import originals
 from xlbench.tasks.mtg_build.originals import Example
 from xlbench.translation.engines import Failure
@@ -89,7 +88,7 @@ def _translate(options: Options, lang: str, part: str, number: int, path: str) -
     source = originals.path(os.path.join(options.work, 'read'), part, number)
     examples = list(originals.read_lines(source, Example))
     back = part == 'rough'
-    trips, num_cut = round_trips.translated(options.engine, examples, lang, options.unit, back)
+    trips, num_cut = builds.translated(options.engine, examples, lang, options.unit, back)
     lines = (_line(*both, back) for both in zip(examples, trips, strict=True))
     originals.write_lines(path, lines)
     return num_cut
@@ -105,7 +104,7 @@ def _line(example: Example, trips: Sequence[RoundTrip | Failure], came_back: boo
     if not came_back:
         return Translated(texts)
     matches = [
-        [round_trips.matches(text, returned, n) for n in NGRAMS]
+        [builds.matches(text, returned, n) for n in NGRAMS]
         for text, returned in zip(example, back, strict=True)
     ]
     return Translated(texts, back, matches)
