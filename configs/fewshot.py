@@ -32,9 +32,6 @@ pawsx, 84.8 for mldoc and 48.7 for marc (Table 2), its F1 82.8 for udpos and 66.
 12 and 13). It adapts on one GTX 1080 Ti; configs/fewshot_source.py says what source training takes.
 --config.source_workdir=RUNS/fewshot_udpos takes a source model that is already trained.
 
-A sweep may grow in its workdir: the same command with more languages, shots, buckets, starts,
-methods, learning rates or seeds adds them. Everything else must stay as it was.
-
 Keys after the colon: size (sample, ud, encoder, mbert), task (udpos, xnli, pawsx, mldoc, marc,
 panx); and, with + between several, methods (full, fc, lora; of classifiers also fc_pooler,
 cos_pooler, fc_reset_pooler), starts (source, none: before source training), languages, shots.

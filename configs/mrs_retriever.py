@@ -21,7 +21,6 @@ The size `encoder` uses one encoder of yours for both sides, on the same files:
 --config.model.from=FOLDER. A folder of sentence-transformers also gives its pooling and prompts; if
 it names no prompts, set --config.model.left_prompt='query: ' and right_prompt.
 
-A batch that does not fit is encoded in parts, with the same result: --config.objective.chunk_rows.
 The size xlmr_large_v5p_2x2x4 is XLM-R-large with 32,768 pairs in a batch, all of whose replies are
 candidates for each message, for a TPU slice of 16 chips (`xlbench plan --topology=v5p:2x2x4`).
 
@@ -29,10 +28,7 @@ Keys after the colon: size (sample, encoder, mbert, xlmr), scenario (mono, zero_
 mixed), source (the language of mono, mt and mixed; of zero_shot and multi the one language to
 evaluate), dev (organic or translated pairs choose the checkpoint of mt and mixed), validation
 (paper; code, for the score by which the official code chooses; sweep, which also tries the three
-weights of log-likelihoods of its script).
-
-`mixed` trains on English pairs and equally often on translated ones (section 6 of the paper);
---config.stages.stage1.added.mt.rate=2.0 takes two translated pairs for each English one.
+weights of log-likelihoods of its script). docs/mrs.md has more on `mixed` and on validation.
 """
 
 import functools
