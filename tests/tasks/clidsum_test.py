@@ -1,12 +1,14 @@
 """Tests of tasks/clidsum.py and of the benchmark that it declares."""
 
 import json
+import pathlib
 
 import mtg_files
 import numpy as np
 import pytest
 import task_records
 import tokenizer_files
+from put_files import put
 
 from xlbench import benchmarks, pipeline
 from xlbench.benchmarks import CLIDSUM
@@ -77,11 +79,10 @@ def interviews(count):
 def write_mediasum(root, count=6, others=('NPR-1',), translated=None):
     """MediaSum in `root`, of which XMediaSum40k has `others`, and its translated summaries."""
     folder = root / 'clidsum' / 'MediaSum424k'
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / 'news_dialogue.json').write_text(json.dumps(interviews(count), indent=1))
-    (folder / 'news_dialogue.triples.tsv').write_text(TRIPLES)
+    put(folder, 'news_dialogue.json', json.dumps(interviews(count), indent=1))
+    put(folder, 'news_dialogue.triples.tsv', TRIPLES)
     splits = {'train': list(others[:1]), 'val': list(others[1:]), 'test': []}
-    (folder / 'train_val_test_split.40k.json').write_text(json.dumps(splits))
+    put(folder, 'train_val_test_split.40k.json', splits)
     for lang in ('de', 'zh'):
         lines = translated
         if lines is None:
@@ -89,16 +90,12 @@ def write_mediasum(root, count=6, others=('NPR-1',), translated=None):
                 {'id': f'NPR-{i}', 'summary': chat[f'summary_{lang}']}
                 for i, chat in enumerate(chats(count))
             ]
-        text = ''.join(json.dumps(line) + '\n' for line in lines)
-        (folder / f'summaries.{lang}.jsonl').write_text(text)
+        put(folder, f'summaries.{lang}.jsonl', ''.join(json.dumps(line) + '\n' for line in lines))
     return folder
 
 
 def write(root, folder, split, content):
-    path = root / 'clidsum' / folder / f'{split}.json'
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content if isinstance(content, str) else json.dumps(content))
-    return path
+    return pathlib.Path(put(root, f'clidsum/{folder}/{split}.json', content))
 
 
 @pytest.fixture(scope='module')

@@ -1,12 +1,12 @@
 """Tests of tasks/fewshot.py, of the views 'classification' and 'tagging', and of FEWSHOT."""
 
-import gzip
 import itertools
 import json
 import pathlib
 
 import bucket_files
 import numpy as np
+import put_files
 import pytest
 import tokenizer_files
 
@@ -51,10 +51,7 @@ def own_root(made, tmp_path):
 
 
 def put(root: pathlib.Path, path: str, *lines: str) -> None:
-    place = root / 'fewshot' / path
-    place.parent.mkdir(parents=True, exist_ok=True)
-    data = ''.join(f'{line}\n' for line in lines).encode()
-    place.write_bytes(gzip.compress(data) if path.endswith('.gz') else data)
+    put_files.put(root / 'fewshot', path, ''.join(f'{line}\n' for line in lines))
 
 
 def records(name: str, split: str) -> list[dict]:

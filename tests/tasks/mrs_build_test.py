@@ -14,6 +14,7 @@ import pytest
 import reddit_files
 from backports import zstd
 from nightly import nightly
+from put_files import tree
 from reddit_files import IN_2017, comment
 
 from xlbench import jobs
@@ -156,14 +157,6 @@ def code_of(paths, output, *flags):
 def run(paths, output, *flags):
     assert code_of(paths, output, *flags) == 0
     return output / 'mrs'
-
-
-def tree(folder):
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(pathlib.Path(folder).rglob('*'))
-        if path.is_file()
-    }
 
 
 def pairs_of(mrs):

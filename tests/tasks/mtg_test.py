@@ -4,6 +4,7 @@ import mtg_files
 import pytest
 import seqio
 from nightly import nightly
+from put_files import put
 
 from xlbench import pipeline
 from xlbench.benchmarks import MTG, MTG2, RATES, mtg as versions
@@ -116,10 +117,8 @@ def test_another_layout(root, tmp_path, monkeypatch):
 
 def test_version_2_adds_chinese_and_summaries(root):
     for lang, text in (('en', 'a long text'), ('zh', '长 文 本')):
-        folder = root / 'mtg2' / 'summ' / lang
-        folder.mkdir(parents=True)
-        (folder / 'test.src').write_text(f'{text}\n')
-        (folder / 'test.trg').write_text(f'{text.split()[-1]}\n')
+        put(root, f'mtg2/summ/{lang}/test.src', f'{text}\n')
+        put(root, f'mtg2/summ/{lang}/test.trg', f'{text.split()[-1]}\n')
     example = first('mtg2_summ_en_zh', 'test')
     texts = [example[f'{side}_pretokenized'].decode() for side in ('inputs', 'targets')]
     assert texts == ['<zh> a long text', '本']
@@ -131,8 +130,7 @@ def test_version_2_adds_chinese_and_summaries(root):
 def test_tasks_and_languages_of_version_2_are_those_of_the_folder(tmp_path, monkeypatch):
     def there(*places):
         for place in places:
-            (tmp_path / place).mkdir(parents=True)
-            (tmp_path / place / 'test.src').write_text('')
+            put(tmp_path, f'{place}/test.src', '')
         benchmark = versions.version_2(str(tmp_path))
         return benchmark.tasks, benchmark.languages
 
@@ -144,8 +142,7 @@ def test_tasks_and_languages_of_version_2_are_those_of_the_folder(tmp_path, monk
     assert there('mtg2/tg/zh', 'mtg2/tg/de', 'mtg2/qg/zh') == (('qg', 'tg', 'summ'), ('zh',))
     assert versions.version_2(str(tmp_path)).scenario('multi', 'tg').train == ('mtg2_tg_zh_zh',)
     monkeypatch.setenv('XLBENCH_MTG2_FILES', 'x/{lang}/{task}.{lang}.{split}.{side}')
-    (tmp_path / 'x' / 'ja').mkdir(parents=True)
-    (tmp_path / 'x' / 'ja' / 'qg.ja.test.src').write_text('')
+    put(tmp_path, 'x/ja/qg.ja.test.src', '')
     assert there() == (('qg',), ('ja',))
     monkeypatch.setenv('XLBENCH_MTG2_FILES', '{task')
     assert there() == published

@@ -1,8 +1,8 @@
 """Tests of tasks/translation.py and of its sample corpus."""
 
-
 import dialogue_files
 import pytest
+from put_files import put
 
 from xlbench import benchmarks, pipeline
 from xlbench.benchmarks import TRANSLATION
@@ -48,12 +48,11 @@ def test_the_papers_scores_are_for_the_official_test_set():
 
 def test_pairs_of_wmt_in_both_directions(root):
     folder = root / 'translation' / 'wmt20' / 'en-de'
-    folder.mkdir(parents=True)
-    (folder / 'test.tsv').write_text('Good "morning.\tGuten Morgen.\nYes\tJa\n')
+    put(folder, 'test.tsv', 'Good "morning.\tGuten Morgen.\nYes\tJa\n')
     forth, back = (pairs(f'translation_wmt20_{pair}', 'test') for pair in ('en_de', 'de_en'))
     assert forth == [('Good "morning.', 'Guten Morgen.'), ('Yes', 'Ja')]
     assert back == [pair[::-1] for pair in forth]
-    (folder / 'train.tsv').write_text('Good morning.\n')
+    put(folder, 'train.tsv', 'Good morning.\n')
     with pytest.raises(errors.UserError, match=r'train.tsv:1: 1 TAB-separated columns instead of'):
         pairs('translation_wmt20_en_de', 'train')
 
