@@ -4,7 +4,6 @@ A response set is chosen from counted replies (arXiv:2106.02017, section 2.1).
 """
 
 import collections
-import json
 import math
 import os
 import unicodedata
@@ -15,7 +14,7 @@ import regex
 
 from xlbench.jobs import shards
 from xlbench.metrics import words
-from xlbench.system import locks
+from xlbench.system import files, locks
 from xlbench.system.command_line import say
 from xlbench.system.progress import Progress
 from xlbench.tasks.building.builds import ENGLISH, Options, Settings
@@ -81,8 +80,7 @@ def publish(
         for lang in languages:
             _write_translated(str(part), lang, translated, stats)
             progress.add()
-        text = json.dumps(stats, ensure_ascii=False, indent=1)
-        _write(os.path.join(part, 'stats.json'), [f'{text}\n'.encode()])
+        _write(os.path.join(part, 'stats.json'), [files.as_json(stats).encode()])
     say(f'publish: {final}')
 
 

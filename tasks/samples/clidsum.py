@@ -30,6 +30,7 @@ from collections.abc import Mapping, Sequence
 from xlbench.benchmarks.clidsum import SUMMARIZE
 from xlbench.data import actions, noise, segments, tokenizers
 from xlbench.data.readers import Json
+from xlbench.system import files
 from xlbench.tasks.samples import corpus, texts
 
 LANGUAGES = ('en', 'de', 'zh')
@@ -307,8 +308,7 @@ def _write_views(
 
 
 def _write_json(folder: str, name: str, file: str, content: Json) -> None:
-    text = json.dumps(content, ensure_ascii=False, indent=1)
-    corpus.write_text(os.path.join(folder, name, f'{file}.json'), text + '\n')
+    corpus.write_text(os.path.join(folder, name, f'{file}.json'), files.as_json(content))
 
 
 def _train(folder: str) -> bytes:
