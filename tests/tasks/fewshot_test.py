@@ -78,17 +78,6 @@ def test_names_of_tasks_and_scenarios():
     assert FEWSHOT.main_score('panx') == 'chunk_f1' and FEWSHOT.main_score('marc') == 'accuracy'
 
 
-def test_scenarios():
-    pawsx = ('en', 'de', 'es', 'fr', 'ja', 'ko', 'zh')
-    zero = FEWSHOT.scenario('zero_shot', 'pawsx')
-    assert zero.mixture == 'fewshot_zero_shot_pawsx' and zero.train == ('fewshot_pawsx_en_en',)
-    assert zero.evaluate == tuple(FEWSHOT.task_name('pawsx', x) for x in pawsx)
-    one = FEWSHOT.scenario('zero_shot', 'panx', 'yo')
-    assert one.evaluate == ('fewshot_panx_yo_yo',) and one.train == ('fewshot_panx_en_en',)
-    mono = FEWSHOT.scenario('mono', 'mldoc', 'ja')
-    assert mono.train == mono.evaluate == ('fewshot_mldoc_ja_ja',)
-
-
 # ---------------------------------------------------------------------------------------------
 # The tasks.
 
