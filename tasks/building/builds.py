@@ -40,7 +40,7 @@ class Options(argparse.Namespace):
 def settings(
     options: Options, steps: Mapping[str, Sequence[str]], instead: dict[str, Setting]
 ) -> Settings:
-    """The values of each step's flags, or what is `instead`: a file's contents, not its path."""
+    """The values of each step's flags, or what is `instead` of one: a hash of a file."""
     values = vars(options) | instead
     return {
         step: {n: list(v) if isinstance(v := values[n], tuple) else v for n in names}

@@ -194,7 +194,7 @@ def _mixed(line: str) -> tuple[int, str]:
 def _kept(
     options: Options, pairs: Sequence[Pair], lang: str, counts: collections.Counter[str]
 ) -> list[tuple[Pair, str]]:
-    """The distinct pairs that are not toxic, of pairs by time, with their splits and mixed."""
+    """The distinct pairs that are not toxic, with their splits, in a mixed order."""
     distinct: dict[tuple[str, str], Pair] = {}
     for pair in pairs:
         distinct.setdefault((pair.message, pair.reply), pair)

@@ -96,9 +96,9 @@ def _data(paths: Iterable[str], key: int = 0) -> Iterator[bytes]:
 def _responses(
     options: Options, contents: Iterable[bytes], lang: str, translated: Sequence[str], stats: Stats
 ) -> dict[str, str]:
-    """The response set, frequent replies and then translated ones -> their lines; counts them.
+    """The response set, {text: its line}: frequent replies, then translated ones; counts them.
 
-    A score is ln((count + 1) / (replies + size of the set)), as translated ones may not occur.
+    The score is ln((count + 1) / (replies + size of the set)), as translated ones may not occur.
     """
     of_lang = stats['languages'][lang]
     column, places = 1, pairs.SPLITS

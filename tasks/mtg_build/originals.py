@@ -65,9 +65,9 @@ def fields(task: str) -> tuple[str, ...]:
 def _examples(
     options: Options, paths: Sequence[str], counts: collections.Counter[str]
 ) -> Iterator[Example]:
-    """Reads the examples of some files, each once; UserError if a file is broken, or many are bad.
+    """Reads the examples of files, each once, and counts those `read`, `repeated` and `bad`.
 
-    The counts get those that are `read`, `bad`, and `repeated`, as they were there before.
+    UserError if a file is broken, or too many examples are bad.
     """
     seen: set[bytes] = set()
     first: BadRecord | None = None

@@ -78,7 +78,7 @@ def _told(
     events: Mapping[str, Sequence[texts.Cells]],
     sentences: Callable[[int], Sequence[Wordings]],
 ) -> Example:
-    """Four sentences, those for the number of an event, and the target; `events` has both."""
+    """Four sentences about an event, in each language, and the target that `events` gives it."""
     meanings = lexicon.sample(rng)
     event = rng.randrange(len(events['en']))
     chosen = [(wordings, rng.randrange(3)) for wordings in sentences(event)]
