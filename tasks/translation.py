@@ -85,7 +85,7 @@ for _name in TRANSLATION.task_names():
     else:
         _files, _read, _count = dialogue_files, read_dialogues, None
         _hint = 'python -m xlbench.data get xdailydialog'
-    pipeline.add_translation_task(
+    pipeline.add_text_task(
         _name,
         pipeline.RecordSource(
             _read,
@@ -97,8 +97,8 @@ for _name in TRANSLATION.task_names():
             count=_count,
             hint=_hint,
         ),
-        _source,
-        _target,
+        metrics=pipeline.translation_metrics(_target),
+        default='bleu',
     )
 
 pipeline.add_scenarios(TRANSLATION)
