@@ -26,7 +26,6 @@ from xlbench.translation.engines import Failure
 
 BLOCK = 1024  # Pairs or responses of a job.
 RESPONSES = 'responses'
-Rows = list[tuple[str, ...]]  # The columns of lines.
 Translated = Mapping[tuple[str, str], Sequence[str]]  # Language and part -> its files, in order.
 
 
@@ -119,7 +118,11 @@ def _translate(
     path: str,
 ) -> int:
     """Does one job; returns how many texts were too long for a model."""
-    rows: Rows = [(text,) for text in responses] or _pairs(options, split, block)
+    rows: list[tuple[str, ...]] = [(text,) for text in responses]
+    if not rows:
+        key = pairs.keys(options.languages).index(f'{block.part}/{ENGLISH}')
+        lines = list(shards.lines(split[block.partition], key))
+        rows = [tuple(line.split('\t')) for line in lines[block.place]]
     width = min(len(rows[0]), 2)  # Message and reply, or a response.
     trips, num_cut = builds.translated(options.engine, [row[:width] for row in rows], lang)
     writer = shards.Writer(path, 1)
@@ -131,10 +134,3 @@ def _translate(
             writer.add(0, '\t'.join((*texts, *row[width:])))
     writer.close(counts)
     return num_cut
-
-
-def _pairs(options: Options, split: Sequence[str], block: Block) -> Rows:
-    """The English lines of a block of pairs."""
-    key = pairs.keys(options.languages).index(f'{block.part}/{ENGLISH}')
-    lines = shards.data(split[block.partition], key).decode().split('\n')
-    return [tuple(line.split('\t')) for line in lines[block.place]]
