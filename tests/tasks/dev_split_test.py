@@ -33,9 +33,8 @@ def root(tmp_path):
     }  # fmt: skip
     bucket = {'bucket': 0, 'file': 'sampled.json', 'data': shots}
     put(folder, 'buckets/xnli/1-shots/german.jsonl', json.dumps(bucket) + '\n')
-    pipeline.use_root(str(tmp_path / 'data'))
-    yield tmp_path
-    pipeline.use_root(None)
+    with pipeline.bound(None, str(tmp_path / 'data')):
+        yield tmp_path
 
 
 def read(folder, name):

@@ -37,17 +37,15 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def root(made):
-    pipeline.use_vocabulary(str(made / 'bert-cased'), str(made))
-    yield made
-    pipeline.use_root(None)
+    with pipeline.bound(str(made / 'bert-cased'), str(made)):
+        yield made
 
 
 @pytest.fixture
 def own_root(made, tmp_path):
     """A root whose files a test writes."""
-    pipeline.use_vocabulary(str(made / 'bert-cased'), str(tmp_path))
-    yield tmp_path
-    pipeline.use_root(None)
+    with pipeline.bound(str(made / 'bert-cased'), str(tmp_path)):
+        yield tmp_path
 
 
 def put(root: pathlib.Path, path: str, *lines: str) -> None:
@@ -136,10 +134,9 @@ def test_pairs_have_the_separators_of_their_model(root, family, ends):
 
 def test_models_of_translation_are_refused(made, tmp_path):
     tokenizer_files.write(tmp_path / 'mbart', 'mbart50')
-    pipeline.use_vocabulary(str(tmp_path / 'mbart'), str(made))
-    with pytest.raises(errors.UserError, match='not a vocabulary for tagging'):
+    refused = pytest.raises(errors.UserError, match='not a vocabulary for tagging')
+    with pipeline.bound(str(tmp_path / 'mbart'), str(made)), refused:
         records('fewshot_udpos_de_de', 'test')
-    pipeline.use_root(None)
 
 
 def test_seqio_gives_the_same_examples(root):

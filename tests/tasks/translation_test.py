@@ -14,9 +14,8 @@ from xlbench.tasks.samples import clidsum, translation as sample
 
 @pytest.fixture
 def root(tmp_path):
-    pipeline.use_root(str(tmp_path))
-    yield tmp_path
-    pipeline.use_root(None)
+    with pipeline.bound(None, str(tmp_path)):
+        yield tmp_path
 
 
 def pairs(name, split):
