@@ -58,7 +58,7 @@ TITLES = _TITLES['events'].by_language()  # Rows of (did, title).
 ROLES = ('who', 'what', 'where', 'when', 'how_many')
 FACTS = _QUESTIONS['facts'].wordings()
 QUESTIONS = {role: _QUESTIONS[role].wordings() for role in ROLES}
-VERBS = _QUESTIONS['verbs'].table()
+VERBS = _QUESTIONS['verbs'].by_language(*lexicon.LANGUAGES)
 ANSWERS = {'who': '{name}', 'what': '{a_object}', 'when': '{time}', 'how_many': '{number}'}
 PLACE = _QUESTIONS['place'].wordings()  # The answer to where.
 
@@ -95,9 +95,8 @@ def _told(
 
 def _forms(lang: str, meanings: dict[str, int], verb: int, role: str) -> dict[str, str]:
     """The words of the passage and the question in one language."""
-    column = lexicon.LANGUAGES.index(lang)
     filled = lexicon.forms(lang, meanings)
-    verb_forms = VERBS[verb][column].split(', ')
+    verb_forms = VERBS[lang][verb][0].split(', ')
     filled['did'] = verb_forms[0]
     filled['do'] = filled['did_plural'] = verb_forms[-1]
     # The French question repeats its subject after the verb.
@@ -111,7 +110,7 @@ def question(rng: random.Random) -> Example:
     """One source (passage, TAB, answer) and its question."""
     meanings = lexicon.sample(rng)
     role = rng.choice(ROLES)
-    verb = rng.randrange(len(VERBS))
+    verb = rng.randrange(len(VERBS['en']))
     fact, other, scene = (rng.randrange(3) for _ in range(3))
     fact_first = rng.random() < 0.5
     sides = {}
