@@ -2,29 +2,25 @@ r"""mBART-50 on ClidSum (arXiv:2202.05599): an English dialogue in, a German or 
 
   python -m xlbench.train --config=configs/clidsum_mbart.py
 
-trains a small mT5 on the embedded sample corpus, in minutes on two CPU cores: models with learned
-positions need more steps before they copy names. The size `large` has the paper's end-to-end
-setting (20 epochs in batches of 4, a beam of 5, at most 150 tokens) and the official files below
-`data`; the paper trains one model for each target:
+trains a small mT5 on the sample corpus, in minutes on two CPU cores: models with learned positions
+need more steps before they copy names. The size `large` has the paper's end-to-end setting (20
+epochs in batches of 4, a beam of 5, at most 150 tokens); the paper trains one model a target:
 
   python -m xlbench.train --config=configs/clidsum_mbart.py:large,corpus=xsamsum,target=de
 
 There the paper's mBART has a ROUGE-1 of 43.4 in German and 39.6 in Chinese, and 20.6 and 23.8 on
 the interviews, xmediasum40k (Table 3). official=yes repeats where the official code differs from
-the paper: its learning rate falls over 100,000 steps for every corpus, it scores the last weights,
-not those with the lowest validation loss, it writes at most 127 tokens, and its decoder begins with
-the target language alone; else `</s>` comes before it, as in the pre-training of mBART-50.
+the paper: the decay of the learning rate, the weights that are scored, the length of a summary and
+what its decoder begins with; docs/clidsum.md lists it.
 
-The scenario `semi` is the semi-supervised setting, mBART + DA in Table 3: in each epoch all pairs
-whose summaries a machine has translated come before the real ones (section 6.1), and the paper's
-ROUGE-1 on the interviews is 23.1 in German and 25.9 in Chinese. The paper does not state the number
-of epochs; here it is 20, as in the other settings. With target=en, it trains a summariser on the
-English pairs of both corpora. tasks/clidsum.py names the files, and the command that makes the
-translations.
+The scenario `semi` is mBART + DA in Table 3: in each epoch all pairs whose summaries a machine has
+translated come before the real ones (section 6.1), for 20 epochs, a number that the paper does not
+state. There its ROUGE-1 on the interviews is 23.1 in German and 25.9 in Chinese. With target=en, it
+trains a summariser on the English pairs of both corpora.
 
 The corpora xsamsumtranslated and xmediasum40ktranslated, with scenario=mono and a source, train a
-summariser within German or Chinese, which reads what a machine has translated (Trans-Sum in
-Table 3), in the setting of the pipelines (appendix A.3): that of mBART in clidsum_summariser.
+summariser of machine-translated dialogues (Trans-Sum in Table 3), with the setting of mBART in
+clidsum_summariser.
 
 Keys after the colon: size (sample, large), scenario (mono, cross, semi), corpus (xsamsum,
 xmediasum40k, and with `translated` at their end; semi has the second alone), source (en; de and zh
@@ -52,9 +48,9 @@ def get_config(variant: str = '') -> ConfigDict:
     return sample(scenario)
 
 
-def _scenario(name: str, corpus: str | None, source: str | None, target: str | None) -> Scenario:
-    corpus = corpus or ('xmediasum40k' if name == 'semi' else 'xsamsum')
-    return CLIDSUM.scenario(name, corpus, source, target)
+def _scenario(name: str, task: str | None, source: str | None, target: str | None) -> Scenario:
+    task = task or ('xmediasum40k' if name == 'semi' else 'xsamsum')
+    return CLIDSUM.scenario(name, task, source, target)
 
 
 def sample(scenario: Scenario) -> ConfigDict:

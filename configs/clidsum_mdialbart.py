@@ -2,29 +2,26 @@ r"""mDialBART (arXiv:2202.05599): a second stage of pre-training on dialogues, a
 
   python -m xlbench.train --config=configs/clidsum_mdialbart.py
 
-trains a small mT5 on the embedded sample corpus, in minutes on two CPU cores: first on the four
-tasks of section 5.1 together, then on summaries in German and Chinese of dialogues that begin with
+trains a small mT5 on the sample corpus, in minutes on two CPU cores: first on the four tasks of
+section 5.1 together, then on summaries in German and Chinese of dialogues that begin with
 `[summarize]`. The tasks are action infilling (aci), utterance permutation (up), monolingual
 dialogue summarisation (mds) and machine translation (mt). Every combination of Table 7 is a value
 of the key `pretraining`, in any order, and none is the fine-tuning alone. Each step has rows of all
-these tasks, and sums their losses (section 5.2). The noise of a dialogue is drawn again for each
-pass over it; tasks/clidsum.py says how often.
+these tasks, and sums their losses (section 5.2).
 
 The size `large` has the paper's setting (appendix A.4): mBART-50 with `[summarize]` as a token of
 its own, 1,000,000 steps with 8 rows of each task, then the fine-tuning of clidsum_mbart. A.4's "8
-batch size" may also mean 8 rows in all: rows=all has 2 of each of four tasks, 3 of three, 4 of two,
-8 of one. The paper pre-trains on 8 GPUs and fine-tunes on one, which takes two runs here; the
-second may start from any run:
+batch size" may also mean 8 rows in all: rows=all. The paper pre-trains on 8 GPUs and fine-tunes on
+one, which takes two runs here; the second may start from any run:
 
   python -m xlbench.train --config=configs/clidsum_mdialbart.py:large,target=de,stages=pretraining \
       --workdir=RUNS/pretrained
   python -m xlbench.train --config=configs/clidsum_mdialbart.py:large,target=de,stages=finetuning \
       --config.init_from=RUNS/pretrained --workdir=RUNS/mdialbart
 
-It reads the files of MediaSum424k and XMediaSum40k that tasks/clidsum.py names, with the triples of
-actions where aci is among the tasks. There the paper has a ROUGE-1 of 24.9 in German and 27.4 in
-Chinese (Table 3). It does not say which translations a model for one language is trained on; here
-it is those into the target, and without a target those into both languages, each of them a task.
+There the paper has a ROUGE-1 of 24.9 in German and 27.4 in Chinese (Table 3). It does not say which
+translations a model for one language is trained on; here it is those into the target, and without a
+target those into both languages, each of them a task.
 
 Keys after the colon: size (sample, large), pretraining (aci+up+mds+mt or any of these, none),
 stages (both, pretraining, finetuning), scenario (cross, semi), corpus (xmediasum40k, xsamsum) of

@@ -16,14 +16,14 @@ Keys after the colon: size (tiny), scenario (mono, cross), corpus (dialogsumx), 
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
-from xlbench.benchmarks import CONVSUMX, Scenario
+from xlbench.benchmarks import CONVSUMX
 from xlbench.config import presets
 
 
 def get_config(variant: str = '') -> ConfigDict:
     """A model of two million parameters and a vocabulary, both from the training data alone."""
     defaults = dict(scenario='cross', corpus='dialogsumx', source=None, target=None)
-    scenario, _ = presets.choose(variant, ('tiny',), _scenario, **defaults)
+    scenario, _ = presets.choose(variant, ('tiny',), CONVSUMX.scenario, **defaults)
     c = config_lib.defaults()
     path = 'data/convsumx/convsumx.model'
     c.data = dict(root='data', vocabulary=path, vocabulary_size=4000, sample=False)
@@ -37,7 +37,3 @@ def get_config(variant: str = '') -> ConfigDict:
     presets.evaluate(c, scenario, 150, presets.LOSS, test=dict(decode=True), **both)
     c.baselines = presets.SUMMARY_BASELINES
     return c
-
-
-def _scenario(name: str, corpus: str, source: str | None, target: str | None) -> Scenario:
-    return CONVSUMX.scenario(name, corpus, source, target)

@@ -2,14 +2,12 @@ r"""Few-shot cross-lingual transfer (arXiv:2012.15682): many adaptations of one 
 
   python -m xlbench.fewshot --config=configs/fewshot.py --workdir=RUNS/fewshot_sample
 
-trains a small English tagger of parts of speech on the embedded sample corpora, as
-configs/fewshot_source.py does, adapts it to buckets of 1, 2 and 4 shots in three languages, and
-prints the paper's tables; minutes on two CPU cores. With task=panx it labels entities, with one of
-the other tasks it is a small classifier.
+trains the source model of configs/fewshot_source.py on the sample corpora, adapts it to buckets of
+1, 2 and 4 shots in three languages, and prints the paper's tables; minutes on two CPU cores.
 
-The size `ud` trains an equally small tagger from fresh parameters, but on real data: parts of
-speech in Universal Dependencies and the published buckets, in the files that the top of
-tasks/fewshot.py describes. Its vocabulary is trained on the English training set and the buckets:
+The size `ud` trains an equally small tagger on real data: parts of speech in Universal Dependencies
+and the published buckets (tasks/fewshot.py has their files). Its vocabulary is trained on the
+English training set and the buckets:
 
   names=fewshot_udpos_en_en:train
   for lang in de tr ta zh mr; do for k in 1 2 4; do
@@ -25,8 +23,7 @@ The size `encoder` adapts any encoder of yours, by default to all languages of t
       --config.source.model.from=FOLDER --workdir=RUNS/fewshot_mine --report=RUNS/fewshot_report
 
 `xlbench data dev_split` makes small training and test sets for it from the dev sets of XNLI and
-PAWS-X. The other size is the paper's, mBERT on the official files below `data`, with a run for each
-task:
+PAWS-X. The other size is the paper's, mBERT, with a run for each task:
 
   python -m xlbench.fewshot --config=configs/fewshot.py:mbert,task=xnli --workdir=RUNS/fewshot_xnli
 
@@ -34,9 +31,6 @@ With 4 shots the paper's accuracy, averaged over the target languages, is 64.7 f
 pawsx, 84.8 for mldoc and 48.7 for marc (Table 2), its F1 82.8 for udpos and 66.5 for panx (Tables
 12 and 13). It adapts on one GTX 1080 Ti; configs/fewshot_source.py says what source training takes.
 --config.source_workdir=RUNS/fewshot_udpos takes a source model that is already trained.
-
-A sweep may grow in its workdir: the same command with more languages, shots, buckets, starts,
-methods, learning rates or seeds adds them. Everything else must stay as it was.
 
 Keys after the colon: size (sample, ud, encoder, mbert), task (udpos, xnli, pawsx, mldoc, marc,
 panx); and, with + between several, methods (full, fc, lora; of classifiers also fc_pooler,

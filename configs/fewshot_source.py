@@ -2,12 +2,12 @@ r"""Source-training for few-shot cross-lingual transfer (arXiv:2012.15682): clas
 
   python -m xlbench.train --config=configs/fewshot_source.py --workdir=RUNS/udpos_sample
 
-trains a small tagger of parts of speech on the English part of the embedded sample corpora, in
-minutes on two CPU cores, and evaluates it in all languages; with task=panx it labels entities, and
-with one of the other tasks it is a small classifier. The size `ud` is an equally small tagger, from
-fresh parameters, on real data: configs/fewshot.py has its commands. The size `encoder` is any
-encoder of yours, such as a multilingual MiniLM, in a training that is short enough for a laptop:
---config.model.from=FOLDER. The other size is the paper's, mBERT on the official files below `data`:
+trains a small tagger of parts of speech on the English part of the sample corpora, in minutes on
+two CPU cores, and evaluates it in all languages; with task=panx it labels entities, and with one of
+the other tasks it is a small classifier. The size `ud` is an equally small tagger on real data:
+configs/fewshot.py has its commands. The size `encoder` is any encoder of yours, such as a
+multilingual MiniLM, in a training that is short enough for a laptop: --config.model.from=FOLDER.
+The other size is the paper's, mBERT:
 
   python -m xlbench.train --config=configs/fewshot_source.py:mbert,task=xnli --workdir=RUNS/xnli
 

@@ -12,15 +12,10 @@ name of the hub, which --config.model.from gives. It is trained in float32, for 
 The size `pretrained` is likewise any model of yours that writes texts, such as one of Mozilla's
 translators in the folder where its files are.
 
-A tagger tags a word by the state of its first piece that has a letter; the papers' configs, by that
-of its last piece (config.objective.word_piece). GPT-2 and DialoGPT have the objective
-language_model: inputs and targets form one text. The model learns the targets, or with
---config.objective.loss_on=everything the whole text.
-
 Training reads the split 'train'. The splits 'validation' and 'test' are scored if the tasks have
 them. The best checkpoint is the one with the lowest loss (generation) or the best headline score of
 its tasks on validation; without validation it is the last one. The test scores are those of the
-best checkpoint.
+best checkpoint. docs/your_own.md has more on taggers and on GPT-2.
 
 A run takes 10 epochs, and of the size `tiny` 20. It evaluates ten times, or less often where
 evaluations would be more than a fifth of the work. 3,000 steps of mt5_base or mbart take an

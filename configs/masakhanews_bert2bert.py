@@ -1,9 +1,8 @@
 r"""Encoder-decoders of your own encoder on MasakhaNEWS titles: both halves start from its weights.
 
 Trains as configs/xquad_bert2bert.py does, from the first words of an article to its headline, in
-16 languages. The corpus (arXiv:2304.09972) was made to classify topics, and no paper has scores of
-this task. The task tgdev reads only the dev files; those of en and fr have 547 articles for
-training, which are enough to try it:
+16 languages (arXiv:2304.09972); no paper has scores of this task. The task tgdev reads only the dev
+files; those of en and fr have 547 articles for training, which are enough to try it:
 
   python -m xlbench.train --config=configs/masakhanews_bert2bert.py:encoder,task=tgdev \
       --config.model.from=FOLDER --workdir=RUNS/masakhanews

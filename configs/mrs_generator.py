@@ -2,25 +2,24 @@ r"""Generated replies on MRS (arXiv:2106.02017): an encoder-decoder and its thre
 
   python -m xlbench.train --config=configs/mrs_generator.py --workdir=RUNS/mrs_generator_sample
 
-trains a small model on the embedded sample corpora, in minutes on two CPU cores. The other sizes
-have the paper's settings and the official files below `data`:
+trains a small model on the sample corpora, in minutes on two CPU cores. The other sizes have the
+paper's settings and the official files below `data`:
 
   python -m xlbench.train --config=configs/mrs_generator.py:mbart,scenario=mono,source=de \
       --workdir=RUNS/mrs_generator_de
 
 The paper starts from Unicoder-xDAE (arXiv:2004.01401), a denoiser of BART's kind (12 + 12 layers of
-768) with XLM-R's vocabulary. The size `unicoder` has its shape and starts from its checkpoint, with
-its own tokens for languages and for the end; docs/checkpoints.md says which files it needs. `mbart`
-is mBART-50 (arXiv:2008.00401), for those who have no such checkpoint. The sizes `mt5_small`,
-`mt5_base`, `mt5_large` (arXiv:2010.11934) and `bert2bert`, in which both halves start from mBERT
+768) with XLM-R's vocabulary. The size `unicoder` starts from its checkpoint, with its own tokens
+for languages and for the end; docs/checkpoints.md says which files it needs. `mbart` is mBART-50
+(arXiv:2008.00401), for those who have no such checkpoint. The sizes `mt5_small`, `mt5_base`,
+`mt5_large` (arXiv:2010.11934) and `bert2bert`, in which both halves start from mBERT
 (arXiv:1907.12461), are not in the paper, and their learning rates are ours. `sample_unicoder` is
 the sample with a small model in the shape of Unicoder-xDAE.
 
-Table 4 of the paper has the scores of Unicoder-xDAE: its ROUGE, averaged over the languages, is
-4.10 in mono, 2.66 in mt and 3.27 in multi. The paper trains on eight V100, 1,000 steps an hour. For
-eight H100 at 40 % of their peak the estimate of `mbart` (`python -m xlbench.plan
---topology=h100:8`) is 0.5 hours in mono of another language than English, 4 hours in multi, 16
-hours for English, as in zero_shot, and 2 hours in mt.
+The ROUGE of the paper's Unicoder-xDAE, averaged over the languages, is 4.10 in mono, 2.66 in mt and
+3.27 in multi (Table 4). For eight H100 at 40 % of their peak the estimate of `mbart` (`python -m
+xlbench.plan --topology=h100:8`) is 0.5 hours in mono of another language than English, 4 hours in
+multi, 16 hours for English, as in zero_shot, and 2 hours in mt.
 
 Keys after the colon: size (sample, sample_unicoder, mbart, unicoder, mt5_small, mt5_base,
 mt5_large, bert2bert), scenario (mono, zero_shot, mt, multi, mixed, adapters), source (the language

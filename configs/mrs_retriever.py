@@ -2,10 +2,9 @@ r"""Reply suggestion from a response set, on MRS (arXiv:2106.02017): two encoder
 
   python -m xlbench.train --config=configs/mrs_retriever.py --workdir=RUNS/mrs_sample
 
-trains a small model on the embedded sample corpora, in minutes on two CPU cores. The other sizes
-are the paper's: mBERT (its table 3) or XLM-R (its table 5) on the official files below `data`, with
-a run for each cell of the monolingual and MT columns, and one run for each of the zero-shot and
-multilingual columns. `xlbench.report` makes the table from any number of runs:
+trains a small model on the sample corpora, in minutes on two CPU cores. The other sizes are the
+paper's: mBERT (its table 3) or XLM-R (its table 5) on the official files below `data`, with a run
+for each cell of the monolingual and MT columns, and one for each of the other columns:
 
   for lang in en es de pt fr ja it sv nl ru; do
     python -m xlbench.train --workdir=RUNS/mrs_mono_$lang \
@@ -14,16 +13,14 @@ multilingual columns. `xlbench.report` makes the table from any number of runs:
   python -m xlbench.report RUNS/mrs_mono_*
 
 The paper's ROUGE, averaged over the languages, is with mBERT 2.48 in mono, 1.64 in zero_shot, 1.48
-in mt and 2.21 in multi, with XLM-R 2.10, 1.47, 1.38 and 1.91. It trains on eight V100, an epoch of
-English in seven hours. For one H100 at 40 % of its peak the estimate (`python -m xlbench.plan
---topology=h100:1`) is 28 hours for English, as in zero_shot, 3 hours in mono for German, 16 hours
-in multi, 7 hours in mt.
+in mt and 2.21 in multi, with XLM-R 2.10, 1.47, 1.38 and 1.91. For one H100 at 40 % of its peak the
+estimate (`python -m xlbench.plan --topology=h100:1`) is 28 hours for English, as in zero_shot, 3
+hours in mono for German, 16 hours in multi, 7 hours in mt.
 
 The size `encoder` uses one encoder of yours for both sides, on the same files:
 --config.model.from=FOLDER. A folder of sentence-transformers also gives its pooling and prompts; if
 it names no prompts, set --config.model.left_prompt='query: ' and right_prompt.
 
-A batch that does not fit is encoded in parts, with the same result: --config.objective.chunk_rows.
 The size xlmr_large_v5p_2x2x4 is XLM-R-large with 32,768 pairs in a batch, all of whose replies are
 candidates for each message, for a TPU slice of 16 chips (`xlbench plan --topology=v5p:2x2x4`).
 
@@ -31,10 +28,7 @@ Keys after the colon: size (sample, encoder, mbert, xlmr), scenario (mono, zero_
 mixed), source (the language of mono, mt and mixed; of zero_shot and multi the one language to
 evaluate), dev (organic or translated pairs choose the checkpoint of mt and mixed), validation
 (paper; code, for the score by which the official code chooses; sweep, which also tries the three
-weights of log-likelihoods of its script).
-
-`mixed` trains on English pairs and equally often on translated ones (section 6 of the paper);
---config.stages.stage1.added.mt.rate=2.0 takes two translated pairs for each English one.
+weights of log-likelihoods of its script). docs/mrs.md has more on `mixed` and on validation.
 """
 
 import functools

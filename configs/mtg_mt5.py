@@ -2,8 +2,8 @@ r"""mT5 on MTG: story endings, questions and titles in English, German, French a
 
   python -m xlbench.train --config=configs/mtg_mt5.py
 
-trains a small model on the embedded sample corpora, in minutes on two CPU cores. A size selects the
-setting of the paper (arXiv:2108.07140) and the official files below `data`:
+trains a small model on the sample corpora, in minutes on two CPU cores. A size selects the setting
+of the paper (arXiv:2108.07140) and the official files below `data`:
 
   python -m xlbench.train --config=configs/mtg_mt5.py:base,scenario=cross,task=qg,source=en
 
@@ -21,9 +21,8 @@ multi, multi_multitask, cross, zero_shot), task (sg, qg, tg), source, target, ra
 equal, temperature, capped), version (1, 2).
 
 version=2 is the second version of the data, with Chinese (zh) and summaries (task=summ), as far as
-the data root has its files (tasks/mtg2.py). Its sizes are not published in a form that we could
-check, so the stages have as many steps as for version 1, and summaries as many as titles. Set
---config.stages.stage1.num_steps and --config.stages.stage2.num_steps to the epochs that you want.
+the data root has its files (tasks/mtg2.py). Its stages have as many steps as those of version 1,
+and summaries as many as titles: --config.stages.stage1.num_steps and so on set what you want.
 
 Two more sizes, xxl_v5p_4x4x4 and xxl_v6e_16x16, are XXL with texts of up to 1,024 and 128 tokens on
 a whole TPU slice. `xlbench plan --topology=v5p:4x4x4` says without a TPU whether they fit, and how
@@ -151,13 +150,9 @@ def on_slice(
 def with_model(
     c: ConfigDict, family: str, size: str, checkpoint: str, learning_rate: float, **options: float
 ) -> None:
-    """Puts another model into a config of this file, and AdamW with 2,500 warm-up steps or a tenth.
-
-    The z-loss of mT5's own fine-tuning is left out: neither the paper nor these models have one.
-
-    The sample starts from nothing and needs a larger learning rate.
-    """
-    is_sample = not c.init_from
+    """Puts another model into a config, and AdamW with 2,500 steps of warm-up or a tenth."""
+    is_sample = not c.init_from  # From nothing, which needs a larger learning rate.
+    # Without the z-loss of mT5's own fine-tuning, which neither the paper nor these models have.
     c.objective = presets.generation()
     if is_sample:
         c.model = presets.fresh_model(family, remat='none')

@@ -2,11 +2,10 @@ r"""A translator from fresh parameters: a transformer (arXiv:1706.03762) on para
 
   python -m xlbench.train --config=configs/translation.py
 
-trains a small translator on the embedded sample corpus, in minutes on two CPU cores. The size
-`base` is Trans-WMT, the translator of ClidSum (arXiv:2202.05599, appendix A.2): transformer-base
-with a joint BPE vocabulary of 32,000 pieces, which is trained on the texts. It reads the cleaned
-corpora of WMT20 below `data`, as tasks/translation.py says; each pair of languages has a model of
-its own:
+trains a small translator on the sample corpus, in minutes on two CPU cores. The size `base` is
+Trans-WMT, the translator of ClidSum (arXiv:2202.05599, appendix A.2): transformer-base with a joint
+BPE vocabulary of 32,000 pieces, which is trained on the texts, the cleaned corpora of WMT20
+(tasks/translation.py). Each pair of languages has a model of its own:
 
   python -m xlbench.train --config=configs/translation.py:base,target=de
 
@@ -30,12 +29,8 @@ def get_config(variant: str = '') -> ConfigDict:
     """The config of one size, corpus and direction."""
     defaults = dict(scenario='cross', corpus='wmt20', source=None, target=None)
     sizes = {'sample': sample, 'small': small, 'base': base}
-    scenario, size = presets.choose(variant, tuple(sizes), _scenario, **defaults)
+    scenario, size = presets.choose(variant, tuple(sizes), TRANSLATION.scenario, **defaults)
     return sizes[size](scenario)
-
-
-def _scenario(name: str, corpus: str, source: str | None, target: str | None) -> Scenario:
-    return TRANSLATION.scenario(name, corpus, source, target)
 
 
 def translator(scenario: Scenario, size: str, pieces: int, **fields: float) -> ConfigDict:

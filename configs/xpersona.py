@@ -1,9 +1,7 @@
 r"""Replies in dialogues of invented persons, XPersona in seven languages, by a retriever.
 
-XPersona (arXiv:2003.07568) has a few hundred dialogues for each language; tasks/xpersona.py
-describes its files, data/xpersona/... No paper has scores of this task. The encoder is one of yours
-for both sides, in the setting of configs/xdailydialog.py. A multilingual encoder that is trained on
-English alone also answers the other languages:
+XPersona (arXiv:2003.07568) has a few hundred dialogues a language; no paper has scores of the task.
+The encoder is one of yours for both sides, in the setting of configs/xdailydialog.py:
 
   python -m xlbench.train --config=configs/xpersona.py:encoder,scenario=zero_shot \
       --config.model.from=FOLDER --workdir=RUNS/xpersona_zero_shot

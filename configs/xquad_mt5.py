@@ -1,9 +1,8 @@
 r"""mT5 on XQuAD question generation: passage and answer to question, in en, de, es and zh.
 
-XQuAD (arXiv:1910.11856) is multi-way parallel, so it takes MTG's scenarios. Its files are
-data/xquad/xquad.LANG.json, and no paper has scores of this task. The 5,000 steps of `base` take an
-estimated minute on one H100 (`python -m xlbench.plan --topology=h100:1`, at 40 % of its peak). The
-size `sample` is a model for a laptop, with a vocabulary that is trained on the data first:
+XQuAD (arXiv:1910.11856) is multi-way parallel, so it takes MTG's scenarios; no paper has scores of
+this task. The 5,000 steps of `base` take an estimated minute on one H100. The size `sample` is a
+model for a laptop, with a vocabulary that is trained on the data first:
 
   python -m xlbench.prepare --root=data --mixture=xquad_multi_qg --split=train \
       --new_vocabulary=data/xquad/xquad.model --vocabulary_size=8000

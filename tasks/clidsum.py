@@ -65,16 +65,12 @@ from xlbench.benchmarks.clidsum import SUMMARIZE
 from xlbench.data import noise, readers, rows, segments
 from xlbench.metrics import bleu, rouge
 
-FOLDERS = {
-    'xsamsum': 'XSAMSum',
-    'xmediasum40k': 'XMediaSum40k',
-    'mediasum424k': 'MediaSum424k',
-}
+MONOLINGUAL = 'mediasum424k'
+FOLDERS = {'xsamsum': 'XSAMSum', 'xmediasum40k': 'XMediaSum40k', MONOLINGUAL: 'MediaSum424k'}
 SPLITS = {'train': 'train', 'validation': 'val', 'test': 'test'}  # As files call them.
 SUMMARIES = {'en': 'summary', 'de': 'summary_de', 'zh': 'summary_zh'}
 FIELDS = ('id', 'inputs', 'targets')
 NOISY = ('infilling', 'permutation')
-MONOLINGUAL = 'mediasum424k'
 TRANSLATED = 'translated'
 # How often a dialogue of training comes with other noise. Pass p reads draw p % DRAWS. The paper's
 # pre-training has about 19 passes, so that each draw is read four times; so often repeated data is
@@ -85,7 +81,6 @@ DRAWS = 5
 # before the noise, so that no word is to be restored that the model has not read.
 _PIECES = 1024 - 8
 _SEED = 0
-_LAYOUT = rows.Layout('json')
 
 
 def files(corpus: str, kind: str, target: str, split: str) -> list[str]:
@@ -113,14 +108,14 @@ def read(
     corpus: str, kind: str, inputs: str, targets: str, split: str, path: str, *others: str
 ) -> Iterator[readers.Item]:
     """The pairs of a split: two fields of each object, `id` its place, from 1."""
-    bad: list[readers.BadRecord] = []
-    triples = others[-1:] if kind == 'infilling' else ()
-    known = itertools.chain.from_iterable(map(readers.read_triples, triples))
-    actions = noise.actions_of(_good(known, bad))
-    yield from bad
+    actions: noise.Actions = {}
+    if kind == 'infilling':
+        triples, others = others[-1], others[:-1]
+        bad: list[readers.BadRecord] = []
+        actions = noise.actions_of(_good(readers.read_triples(triples), bad))
+        yield from bad
     keys = list(dict.fromkeys((inputs, targets)))
-    own = others[: len(others) - len(triples)]
-    for item in _interviews(path, *own) if corpus == MONOLINGUAL else _objects(path, keys):
+    for item in _interviews(path, *others) if corpus == MONOLINGUAL else _objects(path, keys):
         if not isinstance(item, tuple):
             yield item
             continue
@@ -156,9 +151,8 @@ def read_in_views(
             yield item | {'inputs': line.text(utterances)}
 
 
-def read_translated(split: str, path: str) -> Iterator[readers.Item]:
+def read_translated(_: str, path: str) -> Iterator[readers.Item]:
     """The pairs of a split whose dialogues a machine has translated; a few it may have missed."""
-    del split
     for item in readers.read_jsonl(path, dict(zip(FIELDS, FIELDS, strict=True)), ('inputs',)):
         if isinstance(item, readers.BadRecord) or item['inputs']:
             yield item
@@ -171,14 +165,11 @@ Object = tuple[int, readers.Record]  # Its place in the file, from 1, and its te
 
 def _objects(path: str, keys: Sequence[str]) -> Iterator[Object | readers.BadRecord]:
     """The texts of each object of a file with summaries in three languages."""
-    for row in rows.read(path, keys, _LAYOUT):
-        if isinstance(row, readers.BadRecord):
-            yield row
-            continue
-        try:
-            yield row.number, {key: rows.text(row.values[key], key) for key in keys}
-        except ValueError as error:
-            yield readers.BadRecord(path, 0, f'object {row.number}: {error}')
+
+    def texts(number: int, values: rows.Values) -> Iterator[Object]:
+        yield number, {key: rows.text(values[key], key) for key in keys}
+
+    return readers.convert(path, rows.read(path, keys, rows.Layout('json')), texts, 'object')
 
 
 def _interviews(
@@ -231,12 +222,11 @@ def count(corpus: str, split: str, path: str, *others: str) -> int:
 
 def hint(corpus: str, kind: str, target: str) -> str:
     """Says how to get the files of a task; {root} stands for the data root."""
-    if corpus != MONOLINGUAL:
-        text = (
-            'put the folders XSAMSum and XMediaSum40k of krystalan/ClidSum, which its authors '
-            'give out, into the folder clidsum below it'
-        )
-    else:
+    text = (
+        'put the folders XSAMSum and XMediaSum40k of krystalan/ClidSum, which its authors give '
+        'out, into the folder clidsum below it'
+    )
+    if corpus == MONOLINGUAL:
         text = (
             'put news_dialogue.json of zcgzcgzcg1/MediaSum and train_val_test_split.40k.json of '
             f'krystalan/ClidSum into the folder clidsum/{FOLDERS[corpus]} below it'
@@ -309,9 +299,7 @@ def register(task: str, source: str, target: str) -> pipeline.DeclaredTask:
     )
 
 
-for _task in CLIDSUM.tasks:
-    for _pair in CLIDSUM.pairs[_task]:
-        register(_task, *_pair)
+for _name in CLIDSUM.task_names():
+    register(*_name.split('_')[1:])
 
-for _scenario in CLIDSUM.scenarios():
-    pipeline.add_mixture(_scenario.mixture, _scenario.train)
+pipeline.add_scenarios(CLIDSUM)

@@ -59,33 +59,23 @@ def read(
     return readers.convert(path, rows.read(path, ['fname', *inputs, targets], _LAYOUT), pair)
 
 
-def register(task: str, source: str, target: str) -> pipeline.DeclaredTask:
-    """Adds one task in one pair of languages."""
-    corpus = next(name for name in FOLDERS if task.startswith(name))
-    inputs = DIALOGUES[corpus] if task == corpus else (summary(corpus, source),)
-    return pipeline.add_task(
-        CONVSUMX.task_name(task, source, target),
+for _name in CONVSUMX.task_names():
+    _, _task, _source, _target = _name.split('_')
+    _corpus = _task.removesuffix('summary')
+    _inputs = DIALOGUES[_corpus] if _task == _corpus else (summary(_corpus, _source),)
+    pipeline.add_text_task(
+        _name,
         source=pipeline.RecordSource(
-            functools.partial(read, inputs, summary(corpus, target)),
-            functools.partial(files, corpus),
+            functools.partial(read, _inputs, summary(_corpus, _target)),
+            functools.partial(files, _corpus),
             tuple(SPLITS),
             FIELDS,
-            source_lang=source,
-            target_lang=target,
+            source_lang=_source,
+            target_lang=_target,
             hint='put the folders DialogSumX and QMSumX of cylnlp/convsumx into the folder '
             'convsumx below it',
         ),
-        preprocessors=pipeline.text_preprocessors(
-            '{inputs}', '{targets}', target, keep=['id'], source_lang=source
-        ),
-        output_features=pipeline.text_features(),
-        metric_fns=pipeline.text_metrics(target),
+        keep=['id'],
     )
 
-
-for _task in CONVSUMX.tasks:
-    for _pair in CONVSUMX.pairs[_task]:
-        register(_task, *_pair)
-
-for _scenario in CONVSUMX.scenarios():
-    pipeline.add_mixture(_scenario.mixture, _scenario.train)
+pipeline.add_scenarios(CONVSUMX)

@@ -25,5 +25,4 @@ for _source, _target in CROSSSUM.pairs['news']:
         target_lang=_target,
     )
 
-for _scenario in CROSSSUM.scenarios():
-    pipeline.add_mixture(_scenario.mixture, _scenario.train)
+pipeline.add_scenarios(CROSSSUM)

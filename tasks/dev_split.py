@@ -50,11 +50,8 @@ def split(task: str, output: str | pathlib.Path) -> list[str]:
     """
     if task not in TASKS:
         raise errors.unknown('task with dev sets of the same pairs', task, TASKS)
-    pairs = {
-        lang: _dev_pairs(task, lang)
-        for lang in FEWSHOT.task_languages[task]
-        if _found(fewshot.files(task, lang, 'validation'))
-    }
+    languages = FEWSHOT.task_languages[task]
+    pairs = {lang: found for lang in languages if (found := _pairs(task, lang, 'validation'))}
     if FEWSHOT.pivot not in pairs:
         raise errors.UserError(
             f'{pipeline.root()} has no English dev set of {task}: the files that are looked for '
@@ -74,33 +71,31 @@ def split(task: str, output: str | pathlib.Path) -> list[str]:
             if row not in trained | shots and record['text_a'] != _UNTRANSLATED
         ]
         said.append(_write(folder / f'test-{lang}.tsv', test))
-        _copy_shots(task, lang, output)
+        for path in (path for shots in _shots(task) for path in _files(task, lang, shots)):
+            place = pathlib.Path(output) / os.path.relpath(path, pipeline.root())
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, place)
     return said
 
 
-def _dev_pairs(task: str, lang: str) -> dict[int, Record]:
-    """{row: pair} of a dev set."""
-    records = _records(task, lang, 'validation', fewshot.files(task, lang, 'validation'))
-    return {_row(task, record): record for record in records}
+def _shots(task: str) -> list[str]:
+    return [f'shots_{number}' for number in FEWSHOT.shots(task)]
 
 
-def _row(task: str, record: Record) -> int:
-    return labelled.Uid.parse(record['uid']).row(task)
+def _files(task: str, lang: str, split: str) -> list[str]:
+    """The files of a split; none where it is not there."""
+    number = fewshot.shots(split)
+    if number and not os.path.exists(fewshot.bucket_place(task, lang, number)):
+        return []
+    names = (os.path.join(pipeline.root(), name) for name in fewshot.files(task, lang, split))
+    return [path for name in names for path in readers.find(name)]
 
 
-def _records(task: str, lang: str, split: str, paths: Sequence[str]) -> list[Record]:
-    """The records of a split; UserError for a line that is none."""
-    records = []
-    for record in fewshot.read(task, lang, split, *found) if (found := _found(paths)) else ():
-        if isinstance(record, readers.BadRecord):
-            raise errors.UserError(f'{record.path}:{record.line}: {record.reason}')
-        if isinstance(record, dict):
-            records.append(record)
-    return records
-
-
-def _found(paths: Sequence[str]) -> list[str]:
-    return [path for name in paths for path in readers.find(os.path.join(pipeline.root(), name))]
+def _pairs(task: str, lang: str, split: str) -> dict[int, Record]:
+    """{row: pair} of a split; UserError for a line that is none."""
+    paths = _files(task, lang, split)
+    records = readers.good(fewshot.read(task, lang, split, *paths)) if paths else ()
+    return {labelled.Uid.parse(record['uid']).row(task): record for record in records}
 
 
 def _trained_rows(english: dict[int, Record]) -> set[int]:
@@ -113,22 +108,16 @@ def _trained_rows(english: dict[int, Record]) -> set[int]:
 
 def _shot_rows(task: str, lang: str, pairs: dict[int, Record]) -> set[int]:
     """The rows of a language's few shots, of whatever K."""
-    rows = set()
-    for shots in FEWSHOT.shots(task):
-        for record in _records(task, lang, f'shots_{shots}', _shot_files(task, lang, shots)):
-            if (row := _row(task, record)) not in pairs:
-                raise errors.UserError(
-                    f'the dev set of {task} in {lang} has no row {row}, which a bucket of {shots} '
-                    'shots has; take the file that the buckets were drawn from'
-                )
-            rows.add(row)
+    rows: set[int] = set()
+    for shots in _shots(task):
+        found = _pairs(task, lang, shots)
+        if strange := [row for row in found if row not in pairs]:
+            raise errors.UserError(
+                f'the dev set of {task} in {lang} has no row {strange[0]}, which a bucket of '
+                f'{fewshot.shots(shots)} shots has; take the file that the buckets were drawn from'
+            )
+        rows |= found.keys()
     return rows
-
-
-def _shot_files(task: str, lang: str, shots: int) -> list[str]:
-    """The files of a language's buckets; none where it has no shots."""
-    there = os.path.exists(fewshot.bucket_place(task, lang, shots))
-    return fewshot.bucket_files(task, lang, shots) if there else []
 
 
 def _write(path: pathlib.Path, pairs: Sequence[Record]) -> str:
@@ -136,14 +125,6 @@ def _write(path: pathlib.Path, pairs: Sequence[Record]) -> str:
     lines = ('\t'.join((r['text_a'], r['text_b'], r['label'])) for r in pairs)
     files_lib.write(path, ''.join(f'{line}\n' for line in lines))
     return f'{path}: {len(pairs):,} pairs'
-
-
-def _copy_shots(task: str, lang: str, output: str | pathlib.Path) -> None:
-    for shots in FEWSHOT.shots(task):
-        for path in _shot_files(task, lang, shots):
-            place = pathlib.Path(output) / os.path.relpath(path, pipeline.root())
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, place)
 
 
 def main(argv: Sequence[str]) -> None:

@@ -29,7 +29,6 @@ from xlbench.metrics import bleu, rouge
 SPLITS = {'train': 'train', 'validation': 'dev', 'test': 'test'}  # As files call them.
 HIDDEN = 'hidden'
 FIELDS = ('id', 'inputs', 'targets', postprocess.REFERENCES)
-_LAYOUT = rows.Layout('jsonl')
 
 
 def files(split: str) -> list[str]:
@@ -74,35 +73,27 @@ def _texts(
         seen.add(texts[0])
         yield number, texts
 
-    return readers.convert(path, rows.read(path, keys, _LAYOUT), of_object)
+    return readers.convert(path, rows.read(path, keys, rows.Layout('jsonl')), of_object)
 
 
-def register(task: str) -> pipeline.DeclaredTask:
-    """Adds one task."""
-    return pipeline.add_task(
-        DIALOGSUM.task_name(task, 'en'),
+for _task in DIALOGSUM.tasks:
+    pipeline.add_text_task(
+        DIALOGSUM.task_name(_task, 'en'),
         source=pipeline.RecordSource(
-            functools.partial(read, task),
+            functools.partial(read, _task),
             files,
-            (*SPLITS, *([HIDDEN] if task == 'topic' else [])),
+            (*SPLITS, *([HIDDEN] if _task == 'topic' else [])),
             FIELDS,
             source_lang='en',
             target_lang='en',
             hint='put the files of the folder DialogSum_Data of cylnlp/dialogsum into the folder '
             'dialogsum below it',
         ),
-        preprocessors=pipeline.text_preprocessors(
-            '{inputs}', '{targets}', 'en', keep=['id', postprocess.REFERENCES], source_lang='en'
-        ),
-        output_features=pipeline.text_features(),
-        postprocess_fn=postprocess.all_references,
-        metric_fns=[
+        keep=['id', postprocess.REFERENCES],
+        metrics=[
             rouge.MultilingualRouge('en'),
             rouge.MeanRouge('en'),
             bleu.SacreBleu.for_language('en'),
         ],
+        postprocess_fn=postprocess.all_references,
     )
-
-
-for _task in DIALOGSUM.tasks:
-    register(_task)

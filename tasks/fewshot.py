@@ -204,5 +204,4 @@ for _task in FEWSHOT.tasks:
     for _lang in FEWSHOT.task_languages[_task]:
         register(_task, _lang)
 
-for _scenario in FEWSHOT.scenarios():
-    pipeline.add_mixture(_scenario.mixture, _scenario.train)
+pipeline.add_scenarios(FEWSHOT)

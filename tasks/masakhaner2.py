@@ -34,5 +34,4 @@ for _lang in MASAKHANER2.languages:
         shots=pipeline.Shots(MASAKHANER2.shots('ner')),
     )
 
-for _scenario in MASAKHANER2.scenarios():
-    pipeline.add_mixture(_scenario.mixture, _scenario.train)
+pipeline.add_scenarios(MASAKHANER2)

@@ -27,7 +27,6 @@ from xlbench.benchmarks.languages import LANGUAGES
 from xlbench.data import readers, rows
 
 SPLITS = {'train': 'train', 'validation': 'dev', 'test': 'test'}  # As the files call them.
-_LAYOUT = rows.Layout('tsv')
 _KEYS = ('headline', 'text')
 
 
@@ -44,7 +43,7 @@ def files(task: str, lang: str, split: str) -> list[str]:
 
 def read(task: str, split: str, path: str) -> Iterator[readers.Item]:
     """The articles of a split and their headlines."""
-    for article, row in enumerate(rows.read(path, _KEYS, _LAYOUT)):
+    for article, row in enumerate(rows.read(path, _KEYS, rows.Layout('tsv'))):
         if isinstance(row, readers.BadRecord):
             yield row
         elif task != 'tgdev' or split_of(article) == split:
@@ -54,29 +53,22 @@ def read(task: str, split: str, path: str) -> Iterator[readers.Item]:
                 yield readers.BadRecord(path, row.number, str(error))
 
 
-def register(task: str, lang: str) -> pipeline.DeclaredTask:
-    """Adds one task of one language."""
-    return pipeline.add_task(
-        MASAKHANEWS.task_name(task, lang),
+for _name in MASAKHANEWS.task_names():
+    _, _task, _, _lang = _name.split('_')
+    pipeline.add_text_task(
+        _name,
         source=pipeline.RecordSource(
-            functools.partial(read, task),
-            functools.partial(files, task, lang),
+            functools.partial(read, _task),
+            functools.partial(files, _task, _lang),
             tuple(SPLITS),
             _KEYS,
-            source_lang=lang,
-            target_lang=lang,
+            source_lang=_lang,
+            target_lang=_lang,
             hint='put the folder data of masakhane-io/masakhane-news there as masakhanews, or some '
             'of its folders, such as eng and fra',
         ),
-        preprocessors=pipeline.text_preprocessors('{text}', '{headline}', lang, source_lang=lang),
-        output_features=pipeline.text_features(),
-        metric_fns=pipeline.text_metrics(lang),
+        inputs='{text}',
+        targets='{headline}',
     )
 
-
-for _task in MASAKHANEWS.tasks:
-    for _lang in MASAKHANEWS.languages:
-        register(_task, _lang)
-
-for _scenario in MASAKHANEWS.scenarios():
-    pipeline.add_mixture(_scenario.mixture, _scenario.train)
+pipeline.add_scenarios(MASAKHANEWS)

@@ -88,5 +88,4 @@ for _lang in MRS.languages:
         reverse=True,
     )
 
-for _scenario in MRS.scenarios():
-    pipeline.add_mixture(_scenario.mixture, _scenario.train)
+pipeline.add_scenarios(MRS)

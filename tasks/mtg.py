@@ -66,7 +66,7 @@ def register(
     """Adds the task of one language pair; one that version 1 lacks has one text on a line."""
     columns, template = SOURCES.get(task, (('text',), '{text}'))
     hint = f'{benchmark.name}/{versions.FILES}, set by {versions.VARIABLES[benchmark.name]}'
-    return pipeline.add_task(
+    return pipeline.add_text_task(
         benchmark.task_name(task, source, target),
         source=pipeline.RecordSource(
             functools.partial(read, columns),
@@ -78,20 +78,16 @@ def register(
             count=pipeline.count_lines,
             hint=f'the pattern below it is {hint}',
         ),
-        preprocessors=pipeline.text_preprocessors(template, '{target}', target, source_lang=source),
-        output_features=pipeline.text_features(),
-        metric_fns=pipeline.text_metrics(target),
+        inputs=template,
+        targets='{target}',
     )
 
 
 def register_all(benchmark: ParallelBenchmark) -> None:
     """Adds all tasks and mixtures of a version."""
-    for task in benchmark.tasks:
-        for source in benchmark.languages:
-            for target in benchmark.languages:
-                register(benchmark, task, source, target)
-    for scenario in filter(lambda scenario: scenario.train, benchmark.scenarios()):
-        pipeline.add_mixture(scenario.mixture, scenario.train)
+    for name in benchmark.task_names():
+        register(benchmark, *name.split('_')[1:])
+    pipeline.add_scenarios(benchmark)
 
 
 register_all(MTG)

@@ -33,5 +33,4 @@ for _lang in SIB200.languages:
         shots=pipeline.Shots(SIB200.shots('topic'), buckets=10),
     )
 
-for _scenario in SIB200.scenarios():
-    pipeline.add_mixture(_scenario.mixture, _scenario.train)
+pipeline.add_scenarios(SIB200)

@@ -34,9 +34,8 @@ def news_files(source: str, target: str, split: str) -> list[str]:
     return [f'translation/wmt20/{TRANSLATION.pivot}-{other}/{split}.tsv']
 
 
-def read_news(source: str, split: str, path: str) -> Iterator[readers.Item]:
+def read_news(source: str, _: str, path: str) -> Iterator[readers.Item]:
     """The pairs of a split of WMT's."""
-    del split
     columns = ('inputs', 'targets')
     return readers.read_tsv(path, columns if source == TRANSLATION.pivot else columns[::-1])
 
@@ -77,34 +76,29 @@ def _pair(item: readers.Record | readers.BadRecord) -> readers.Record | readers.
     return {'inputs': item['source'], 'targets': item['target']}
 
 
-def register(task: str, source: str, target: str) -> None:
-    """Adds the task of one corpus in one direction."""
-    if task == 'wmt20':
-        files, read = news_files, functools.partial(read_news, source)
-        count = pipeline.count_lines
-        hint = 'python -m xlbench.data list wmt20 says how to get it'
+for _name in TRANSLATION.task_names():
+    _, _task, _source, _target = _name.split('_')
+    if _task == 'wmt20':
+        _files, _read = news_files, functools.partial(read_news, _source)
+        _count = pipeline.count_lines
+        _hint = 'python -m xlbench.data list wmt20 says how to get it'
     else:
-        files, read, count = dialogue_files, read_dialogues, None
-        hint = 'python -m xlbench.data get xdailydialog'
-    pipeline.add_translation_task(
-        TRANSLATION.task_name(task, source, target),
+        _files, _read, _count = dialogue_files, read_dialogues, None
+        _hint = 'python -m xlbench.data get xdailydialog'
+    pipeline.add_text_task(
+        _name,
         pipeline.RecordSource(
-            read,
-            functools.partial(files, source, target),
+            _read,
+            functools.partial(_files, _source, _target),
             SPLITS,
             ('inputs', 'targets'),
-            source_lang=source,
-            target_lang=target,
-            count=count,
-            hint=hint,
+            source_lang=_source,
+            target_lang=_target,
+            count=_count,
+            hint=_hint,
         ),
-        source,
-        target,
+        metrics=pipeline.translation_metrics(_target),
+        default='bleu',
     )
 
-
-for _name in TRANSLATION.task_names():
-    register(*_name.split('_')[1:])
-
-for _scenario in TRANSLATION.scenarios():
-    pipeline.add_mixture(_scenario.mixture, _scenario.train)
+pipeline.add_scenarios(TRANSLATION)

@@ -30,5 +30,4 @@ for _lang in XDAILYDIALOG.languages:
         'folder xdailydialog below it',
     )
 
-for _scenario in XDAILYDIALOG.scenarios():
-    pipeline.add_mixture(_scenario.mixture, _scenario.train)
+pipeline.add_scenarios(XDAILYDIALOG)

@@ -28,15 +28,14 @@ def file(lang: str, part: str) -> str:
     return f'xpersona/{prefix}_persona_split_{part}_human_annotated.json'
 
 
-def register(lang: str) -> None:
-    """Adds the tasks of one language."""
+for _lang in XPERSONA.languages:
     pipeline.register_dialogue_tasks(
         XPERSONA.name,
-        lang,
+        _lang,
         files={
-            'train': file(lang, 'valid'),
-            'validation': file(lang, 'valid'),
-            'test': file(lang, 'test'),
+            'train': file(_lang, 'valid'),
+            'validation': file(_lang, 'valid'),
+            'test': file(_lang, 'test'),
         },
         format='json',
         part_of=lambda split, number: (
@@ -46,9 +45,4 @@ def register(lang: str) -> None:
         'xpersona below it',
     )
 
-
-for _lang in XPERSONA.languages:
-    register(_lang)
-
-for _scenario in XPERSONA.scenarios():
-    pipeline.add_mixture(_scenario.mixture, _scenario.train)
+pipeline.add_scenarios(XPERSONA)

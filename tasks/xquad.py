@@ -30,9 +30,8 @@ def split_of(article: int) -> str:
     return {8: 'validation', 9: 'test'}.get(article % 10, 'train')
 
 
-def files(source: str, target: str, split: str) -> list[str]:
-    """The files of both languages, below the data root."""
-    del split  # All are in one file.
+def files(source: str, target: str, _: str) -> list[str]:
+    """The files of both languages, below the data root; each has all splits."""
     return [f'xquad/xquad.{lang}.json' for lang in (source, target)]
 
 
@@ -61,34 +60,22 @@ def read(
             }
 
 
-def register(source: str, target: str) -> pipeline.DeclaredTask:
-    """Adds the task of one language pair."""
-    return pipeline.add_task(
-        XQUAD.task_name('qg', source, target),
+for _name in XQUAD.task_names():
+    _, _, _source, _target = _name.split('_')
+    pipeline.add_text_task(
+        _name,
         source=pipeline.RecordSource(
             read,
-            functools.partial(files, source, target),
+            functools.partial(files, _source, _target),
             SPLITS,
             FIELDS,
-            source_lang=source,
-            target_lang=target,
+            source_lang=_source,
+            target_lang=_target,
             hint='put xquad.<lang>.json or xquad.<lang>.json.gz into the folder xquad below it',
         ),
-        preprocessors=pipeline.text_preprocessors(
-            '{passage}' + pipeline.ANSWER_SEPARATOR + '{answer}',
-            '{question}',
-            target,
-            keep=['id'],
-            source_lang=source,
-        ),
-        output_features=pipeline.text_features(),
-        metric_fns=pipeline.text_metrics(target),
+        inputs='{passage}' + pipeline.ANSWER_SEPARATOR + '{answer}',
+        targets='{question}',
+        keep=['id'],
     )
 
-
-for _source in XQUAD.languages:
-    for _target in XQUAD.languages:
-        register(_source, _target)
-
-for _scenario in XQUAD.scenarios():
-    pipeline.add_mixture(_scenario.mixture, _scenario.train)
+pipeline.add_scenarios(XQUAD)

@@ -65,7 +65,7 @@ def tensorflow_datasets() -> Any:
 def files(task: str, lang: str, split: str, data_dir: str) -> list[str]:
     """The files of a split below TFDS's data folder, or patterns of them; INFO is the first.
 
-    None if the split is not there in a form like the official one.
+    There are none if the split is not there in a form like the official one.
     """
     hosted = _hosted(task, lang, split)
     folder = os.path.join(data_dir, hosted.name, _VERSION) if hosted else ''

@@ -1,31 +1,30 @@
 """Builds of data sets: options, a folder for the work, and translation from English.
 
 A build is a command whose stages (xlbench/jobs) make files in a work folder, and from them those
-that tasks read:
+that tasks read. With the same settings, a command continues where the last one stopped:
 
   WORK/settings.json    {step: {flag: value}}, what decides about the files of each step
   WORK/STEP             files of a step, each of which appears when it is whole
-
-With the same settings, a command continues where the last one stopped; other settings are refused,
-or the steps redone if this is asked for.
 """
 
 import argparse
+import collections
 import contextlib
 import functools
+import itertools
 import json
 import os
 import pathlib
 import re
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
+from xlbench.metrics import words
 from xlbench.system import files
 from xlbench.system.errors import UserError
-from xlbench.translation import round_trips
 from xlbench.translation.engines import Failure
-from xlbench.translation.jobs import Template
-from xlbench.translation.round_trips import RoundTrip
+from xlbench.translation.jobs import Job, Template
 
 ENGLISH = 'en'  # What is translated.
 TRANSLATED = 'translated_'  # Begins the step that translates into a language, and its folder.
@@ -41,10 +40,7 @@ class Options(argparse.Namespace):
 def settings(
     options: Options, steps: Mapping[str, Sequence[str]], instead: dict[str, Setting]
 ) -> Settings:
-    """The settings that decide about the files of each step, by the names of its flags.
-
-    Some stand for a flag in place of its value: the contents of a file, not its folder.
-    """
+    """The values of each step's flags, or what is `instead` of one: a hash of a file."""
     values = vars(options) | instead
     return {
         step: {n: list(v) if isinstance(v := values[n], tuple) else v for n in names}
@@ -121,20 +117,98 @@ def _difference(before: Mapping[str, Setting], now: Mapping[str, Setting]) -> st
     )
 
 
-def translated(
-    template: Template, texts: Sequence[str], lang: str, unit: str = 'text', back: bool = False
-) -> tuple[list[RoundTrip | Failure], int]:
-    """Translates English texts, perhaps back as well.
+# ---------------------------------------------------------------------------------------------
+# Texts translated and translated back, and how much of each comes back (arXiv:2108.07140, 3.3).
+#
+# The paper filters by "the n-gram overlap ratio between the original English text and the
+# back-translated one" and gives no formula. Here it is the share of the original's n-grams that
+# come back, each at most as often as it is there, by default of single words. Tokens are runs of
+# Unicode's word characters and single other characters but spaces, in lower case.
 
-    Says what became of each text, and how many a model could not hold. The unit is one of
-    `round_trips.UNITS`.
+UNITS = ('text', 'sentence')
+_TOKEN = re.compile(r'\w+|[^\w\s]')
+
+
+class Matches(NamedTuple):
+    """Counts of the n-grams of two texts, and of those they have in common."""
+
+    common: int  # Of the original that come back, each at most as often as in either text.
+    original: int
+    back: int
+
+    @property
+    def overlap(self) -> float:
+        """The share of the original's n-grams that come back, 0 to 1; 0 where it has none."""
+        return self.common / self.original if self.original else 0.0
+
+
+class RoundTrip(NamedTuple):
+    """The translation of a text, and its back-translation."""
+
+    translation: str
+    back: str  # '' if nobody asked for it.
+
+
+def matches(original: str, back: str, n: int = 1) -> Matches:
+    """Counts the n-grams of a text and of its back-translation.
+
+    Example: 'the the the dog', 'the dog the dog dog' -> Matches(common=3, original=4, back=5)
+    """
+    first, second = _ngrams(original, n), _ngrams(back, n)
+    return Matches((first & second).total(), first.total(), second.total())
+
+
+def _ngrams(text: str, n: int) -> collections.Counter[tuple[str, ...]]:
+    tokens = _TOKEN.findall(text.lower())
+    return collections.Counter(zip(*(tokens[i:] for i in range(n)), strict=False))
+
+
+def translated(
+    template: Template,
+    rows: Sequence[Sequence[str]],
+    lang: str,
+    unit: str = 'text',
+    back: bool = False,
+) -> tuple[list[list[RoundTrip | Failure]], int]:
+    """Translates the English texts of some rows, perhaps back as well, by a unit of UNITS.
+
+    Also gives how many texts a model could not hold.
     """
     pairs = [(ENGLISH, lang), (lang, ENGLISH)][: 1 + back]
     jobs = [template.job(*pair) for pair in pairs]
     used = {id(one): one for one in (template.engine(*pair) for pair in pairs)}.values()
     before = sum(engine.num_cut for engine in used)
+    texts = [text for row in rows for text in row]
     with contextlib.ExitStack() as stack:
         for job in jobs:  # The sum is said at the end, in place of warnings.
             stack.enter_context(job.telling_of_cuts(lambda line: None))
-        trips = list(round_trips.round_trips(jobs[0], jobs[1] if back else None, texts, unit))
-    return trips, sum(engine.num_cut for engine in used) - before
+        trips = round_trips(jobs[0], jobs[1] if back else None, texts, unit)
+        by_row = [list(itertools.islice(trips, len(row))) for row in rows]
+    return by_row, sum(engine.num_cut for engine in used) - before
+
+
+def round_trips(
+    there: Job, back: Job | None, texts: Sequence[str], unit: str = 'text'
+) -> Iterator[RoundTrip | Failure]:
+    """Translates English texts and, unless `back` is None, translates them back, in order.
+
+    The unit, of UNITS, is translated by itself: sentences of a translation go back one by one as
+    they came, and a space joins them. A Failure says why a piece of a text was not translated.
+    """
+    pieces = [words.english_sentences(text) if unit == 'sentence' else [text] for text in texts]
+    forward = list(there.run(piece for of_text in pieces for piece in of_text))
+    # An engine never sees a failure; its place stays empty, and is filled with the failure again.
+    returned: list[str | Failure] = [''] * len(forward)
+    if back is not None:
+        returned = list(back.run('' if isinstance(text, Failure) else text for text in forward))
+    place = 0
+    for of_text in pieces:
+        end = place + len(of_text)
+        parts = forward[place:end] + returned[place:end]
+        done = [part for part in parts if not isinstance(part, Failure)]
+        if len(done) < len(parts):
+            yield next(part for part in parts if isinstance(part, Failure))
+        else:
+            size = len(of_text)
+            yield RoundTrip(' '.join(done[:size]), ' '.join(done[size:]).strip())
+        place = end

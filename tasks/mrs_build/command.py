@@ -186,11 +186,7 @@ def _settings(options: Options) -> Settings:
 
 
 def _translated_settings(options: Options) -> Settings:
-    """The settings of what is translated into each language; see `settings`.
-
-    Raises:
-      UserError: the engine is not there, or does not know a language.
-    """
+    """The settings of translation; UserError if the engine does not know a language."""
     return {
         f'{TRANSLATED}{lang}': {
             'engine': options.engine.job(ENGLISH, lang).identity,
@@ -237,10 +233,7 @@ def _partitions(
     sources: Sequence[str],
     engine: Engine,
 ) -> list[str]:
-    """Makes those shards of a step, one of each partition, that are not there; returns them all.
-
-    `work` makes a shard of those of the step before: (options, sources, partition, path).
-    """
+    """Makes the shards of a step, one of each partition; `work` makes one of those before."""
     numbers = range(options.num_partitions)
     made = {os.path.join(options.work, step, f'{number:06d}'): (number,) for number in numbers}
     jobs.make(engine, step, functools.partial(work, options, sources), made, 'partitions')

@@ -17,24 +17,20 @@ import json
 import lzma
 import os
 import re
-import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent import futures
-from typing import BinaryIO, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator
+from typing import BinaryIO, NamedTuple
 
 import msgspec
 import orjson
 from backports import zstd
 
 from xlbench.jobs import Engine, shards
-from xlbench.system import files, untrusted
+from xlbench.system import files, untrusted, work
+from xlbench.system.command_line import say
 from xlbench.system.errors import UserError
 from xlbench.system.progress import Progress
 from xlbench.tasks.building.builds import Options
-
-_END = object()  # Of a stream.
-Item = TypeVar('Item')
 
 BLOCK = 32 * 2**20  # Bytes of text.
 MAX_LINE = 2**20  # Bytes. A comment has 10,000 characters at most, and some hundred bytes around.
@@ -88,14 +84,8 @@ def parse(line: bytes) -> Comment:
         raise BadLineError('created_utc of a wrong form')
     text = clean(body)
     dropped = _dropped(text, score)
-    return Comment(
-        name,
-        parent[3:] if parent.startswith('t1_') else '',
-        link[3:],
-        str(created),
-        dropped,
-        '' if dropped else text,
-    )
+    answered = parent[3:] if parent.startswith('t1_') else ''
+    return Comment(name, answered, link[3:], str(created), dropped, '' if dropped else text)
 
 
 def _dropped(text: str, score: int) -> str:
@@ -132,10 +122,8 @@ def _why(line: bytes) -> str:
 
 
 def _scan_block(data: bytes, path: str, num_partitions: int) -> None:
-    """A block of lines -> a shard of comments by thread.
-
-    Its counts: lines, malformed/REASON, comments, dropped/REASON.
-    """
+    """A block of lines -> a shard of comments by thread."""
+    # lines, malformed/REASON, comments, dropped/REASON
     counts: collections.Counter[str] = collections.Counter()
     writer = shards.Writer(path, num_partitions)
     for line in data.split(b'\n'):
@@ -158,13 +146,10 @@ def _scan_block(data: bytes, path: str, num_partitions: int) -> None:
 # Files -> blocks.
 
 
-def _zstd(raw: BinaryIO) -> io.BufferedIOBase:
-    # Dumps are written with windows of 2 GiB (zstd --long=31); the default allows 128 MiB.
-    return zstd.ZstdFile(raw, options={zstd.DecompressionParameter.window_log_max: 31})
-
-
+# Dumps are written with windows of 2 GiB (zstd --long=31); the default allows 128 MiB.
+_ZSTD = {zstd.DecompressionParameter.window_log_max: 31}
 _OPENERS: dict[str, Callable[[BinaryIO], io.BufferedIOBase]] = {
-    '.zst': _zstd,
+    '.zst': lambda raw: zstd.ZstdFile(raw, options=_ZSTD),
     '.bz2': bz2.BZ2File,
     '.xz': lzma.LZMAFile,
     '.gz': lambda raw: gzip.GzipFile(fileobj=raw),
@@ -260,10 +245,7 @@ class Dump:
 
     def shards(self) -> list[str]:
         """The files of all blocks, once it was read to its end."""
-        return [self._shard(number) for number in range(self.read.blocks)]
-
-    def _shard(self, number: int) -> str:
-        return os.path.join(self.folder, f'{number:06d}')
+        return [os.path.join(self.folder, f'{number:06d}') for number in range(self.read.blocks)]
 
     @functools.cached_property
     def read(self) -> Reading:
@@ -281,7 +263,7 @@ class Dump:
         blocks = 0
         for blocks, data in enumerate(reader, 1):
             self.position = reader.position
-            path = self._shard(blocks - 1)
+            path = os.path.join(self.folder, f'{blocks - 1:06d}')
             if not os.path.exists(path):
                 yield path, data
         unread = os.path.getsize(self.path) - reader.position
@@ -334,14 +316,14 @@ def scan(options: Options, engine: Engine) -> list[Dump]:
             # A dump written with --long=31 takes 2 GiB to read, so those are read one at a time.
             long = [dump for dump in waiting if dump.name.endswith('.zst')]
             others = [dump for dump in waiting if dump not in long]
-            blocks = itertools.chain(merged(others, min(options.workers, len(others))), *long)
+            blocks = itertools.chain(work.merged(others, min(options.workers, len(others))), *long)
             jobs = ((data, path, options.num_partitions) for path, data in blocks)
             results = engine.run(_scan_block, jobs)
         for _ in results:
             progress.done = check()
         progress.done = check()  # Also dumps without a block.
     blocks_read = sum(dump.read.blocks for dump in every)
-    print(f'scan: {blocks_read:,} blocks of {len(every)} dumps', file=sys.stderr, flush=True)
+    say(f'scan: {blocks_read:,} blocks of {len(every)} dumps')
     return every
 
 
@@ -349,24 +331,3 @@ def _scan_dump(path: str, folder: str, num_partitions: int) -> None:
     """Scans what is left of a dump; only its own reader knows where its blocks begin."""
     for block, data in Dump(path, folder):
         _scan_block(data, block, num_partitions)
-
-
-def merged(streams: Sequence[Iterable[Item]], threads: int) -> Iterator[Item]:
-    """Yields the items of several streams, `threads` of which are read ahead at a time.
-
-    The first error of a stream is raised here.
-    """
-    if threads < 2:
-        yield from itertools.chain.from_iterable(streams)
-        return
-    left = map(iter, streams)
-    with futures.ThreadPoolExecutor(threads) as pool:
-        begun = {pool.submit(next, one, _END): one for one in itertools.islice(left, threads)}
-        while begun:
-            for done in futures.wait(begun, return_when=futures.FIRST_COMPLETED).done:
-                stream, item = begun.pop(done), done.result()
-                following = next(left, None) if item is _END else stream
-                if following is not None:
-                    begun[pool.submit(next, following, _END)] = following
-                if item is not _END:
-                    yield item

@@ -95,16 +95,14 @@ def _groups(
 
 
 def _comments(lines: Iterable[str], counts: collections.Counter[str]) -> dict[str, Comment]:
-    """The comments by id.
-
-    Of several copies one that is dropped counts, since somebody took that comment back or voted it
-    down; else the first in the order of their fields. So the order of files does not matter.
-    """
+    """The comments by id."""
     comments: dict[str, Comment] = {}
     for line in lines:
         comment = Comment(*line.split('\t'))
         if old := comments.get(comment.id):
             counts['repeated comments'] += 1
+            # A dropped copy counts: somebody took it back or voted it down. Else the first by its
+            # fields, so that the order of files does not matter.
             comment = min(old, comment, key=lambda copy: (not copy.dropped, copy))
         comments[comment.id] = comment
     return comments
@@ -196,10 +194,7 @@ def _mixed(line: str) -> tuple[int, str]:
 def _kept(
     options: Options, pairs: Sequence[Pair], lang: str, counts: collections.Counter[str]
 ) -> list[tuple[Pair, str]]:
-    """The distinct pairs of a language that are not toxic, with their splits, in a mixed order.
-
-    The pairs come sorted by time, and the first of equal ones stays.
-    """
+    """The distinct pairs that are not toxic, with their splits, in a mixed order."""
     distinct: dict[tuple[str, str], Pair] = {}
     for pair in pairs:
         distinct.setdefault((pair.message, pair.reply), pair)

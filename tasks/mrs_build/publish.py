@@ -4,10 +4,8 @@ A response set is chosen from counted replies (arXiv:2106.02017, section 2.1).
 """
 
 import collections
-import json
 import math
 import os
-import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -16,7 +14,8 @@ import regex
 
 from xlbench.jobs import shards
 from xlbench.metrics import words
-from xlbench.system import locks
+from xlbench.system import files, locks
+from xlbench.system.command_line import say
 from xlbench.system.progress import Progress
 from xlbench.tasks.building.builds import ENGLISH, Options, Settings
 from xlbench.tasks.mrs_build import pairs
@@ -81,9 +80,8 @@ def publish(
         for lang in languages:
             _write_translated(str(part), lang, translated, stats)
             progress.add()
-        text = json.dumps(stats, ensure_ascii=False, indent=1)
-        _write(os.path.join(part, 'stats.json'), [f'{text}\n'.encode()])
-    print(f'publish: {final}', file=sys.stderr, flush=True)
+        _write(os.path.join(part, 'stats.json'), [files.as_json(stats).encode()])
+    say(f'publish: {final}')
 
 
 def _contents(options: Options, split: Sequence[str], name: str) -> Iterator[bytes]:
@@ -98,12 +96,9 @@ def _data(paths: Iterable[str], key: int = 0) -> Iterator[bytes]:
 def _responses(
     options: Options, contents: Iterable[bytes], lang: str, translated: Sequence[str], stats: Stats
 ) -> dict[str, str]:
-    """The response set: frequent replies, the most frequent first; then translated ones.
+    """The response set, {text: its line}: frequent replies, then translated ones; counts them.
 
-    Gives each text's line of response_lm_cluster.txt: score, text, cluster. The score is ln((count
-    + 1) / (replies + size of the set)): relative frequency, with one occurrence added for each
-    response, as translated ones may not have occurred. Translated ones keep the order of the
-    English responses. The statistics get the counts of the set.
+    The score is ln((count + 1) / (replies + size of the set)), as translated ones may not occur.
     """
     of_lang = stats['languages'][lang]
     column, places = 1, pairs.SPLITS

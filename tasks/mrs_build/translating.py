@@ -6,22 +6,19 @@
 
 A file is a shard with one key: lines of message, reply, t1_ name of the English reply and its day,
 or of a response. What an engine does not translate, or translates to nothing, is left out and
-counted.
-
-A job is one block in one language. What it asks the engine depends on that block alone, so that the
-translations are the same whatever the number of workers and whatever was killed before.
+counted. A job is one block in one language.
 """
 
 import collections
 import functools
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from xlbench import benchmarks, jobs
 from xlbench.jobs import Engine, shards
 from xlbench.system import errors
+from xlbench.system.command_line import say
 from xlbench.tasks.building import builds
 from xlbench.tasks.building.builds import ENGLISH, TRANSLATED, Options
 from xlbench.tasks.mrs_build import dumps, pairs
@@ -29,7 +26,6 @@ from xlbench.translation.engines import Failure
 
 BLOCK = 1024  # Pairs or responses of a job.
 RESPONSES = 'responses'
-Rows = list[tuple[str, ...]]  # The columns of lines.
 Translated = Mapping[tuple[str, str], Sequence[str]]  # Language and part -> its files, in order.
 
 
@@ -54,15 +50,11 @@ class Block(NamedTuple):
 
 def check(options: Options) -> None:
     """Raises UserError for languages that cannot be translated into."""
+    others = [lang for lang in options.languages if lang != ENGLISH]
     for lang in options.translated_languages:
-        if lang not in benchmarks.languages.LANGUAGES:
-            raise errors.unknown('language in --mt_languages', lang, benchmarks.languages.LANGUAGES)
-        if lang == ENGLISH or lang not in options.languages:
-            raise errors.unknown(
-                'language in --mt_languages',
-                lang,
-                [other for other in options.languages if other != ENGLISH],
-            )
+        for known in (benchmarks.languages.LANGUAGES, others):
+            if lang not in known:
+                raise errors.unknown('language in --mt_languages', lang, known)
     if options.engine and ENGLISH not in options.languages:
         raise errors.UserError('--engine translates English pairs; add en to --languages')
 
@@ -83,9 +75,7 @@ def translate(
     }
     work = functools.partial(_translate, options, split)
     if cut := jobs.make(engine, 'translate', work, made, 'blocks'):
-        print(
-            f'translate: {cut:,} texts were longer than the model reads, and cut', file=sys.stderr
-        )
+        say(f'translate: {cut:,} texts were longer than the model reads, and cut')
     translated: dict[tuple[str, str], list[str]] = {}
     for path, (lang, block, _) in made.items():
         translated.setdefault((lang, block.part), []).append(path)
@@ -128,24 +118,19 @@ def _translate(
     path: str,
 ) -> int:
     """Does one job; returns how many texts were too long for a model."""
-    rows: Rows = [(text,) for text in responses] or _pairs(options, split, block)
+    rows: list[tuple[str, ...]] = [(text,) for text in responses]
+    if not rows:
+        key = pairs.keys(options.languages).index(f'{block.part}/{ENGLISH}')
+        lines = list(shards.lines(split[block.partition], key))
+        rows = [tuple(line.split('\t')) for line in lines[block.place]]
     width = min(len(rows[0]), 2)  # Message and reply, or a response.
-    texts = [text for row in rows for text in row[:width]]
-    trips, num_cut = builds.translated(options.engine, texts, lang)
-    answers = ['' if isinstance(trip, Failure) else dumps.clean(trip.translation) for trip in trips]
+    trips, num_cut = builds.translated(options.engine, [row[:width] for row in rows], lang)
     writer = shards.Writer(path, 1)
     counts = collections.Counter({'translated': 0, 'untranslated': 0})
-    for place, row in enumerate(rows):
-        texts = answers[place * width : (place + 1) * width]
+    for row, of_row in zip(rows, trips, strict=True):
+        texts = ['' if isinstance(t, Failure) else dumps.clean(t.translation) for t in of_row]
         counts['translated' if all(texts) else 'untranslated'] += 1
         if all(texts):
             writer.add(0, '\t'.join((*texts, *row[width:])))
     writer.close(counts)
     return num_cut
-
-
-def _pairs(options: Options, split: Sequence[str], block: Block) -> Rows:
-    """The English lines of a block of pairs."""
-    key = pairs.keys(options.languages).index(f'{block.part}/{ENGLISH}')
-    lines = shards.data(split[block.partition], key).decode().split('\n')
-    return [tuple(line.split('\t')) for line in lines[block.place]]

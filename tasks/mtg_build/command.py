@@ -61,7 +61,7 @@ from xlbench.tasks.building.builds import ENGLISH, TRANSLATED, Options, Setting,
 from xlbench.tasks.mtg_build import correcting, originals, publishing, translating
 from xlbench.tasks.mtg_build.originals import KINDS
 from xlbench.tasks.mtg_build.publishing import About
-from xlbench.translation import jobs as translation_jobs, round_trips
+from xlbench.translation import jobs as translation_jobs
 
 _READERS = {'read': (f'{TRANSLATED}*', 'rough', 'sheets'), TRANSLATED: ('rough', 'sheets')}
 _SIZES = tuple(MTG.split_sizes['sg'][split] for split in correcting.SPLITS)
@@ -218,7 +218,7 @@ _BUILD = (
     flag(
         '--languages', f'target languages; default: {",".join(_OTHERS)}', _OTHERS, type=_languages,
     ),
-    flag('--unit', 'translate texts or sentences', 'text', choices=round_trips.UNITS),
+    flag('--unit', 'translate texts or sentences', 'text', choices=builds.UNITS),
     flag('--ngram', 'length of n-grams', 1, choices=(1, 2, 3, 4)),
     flag('--threshold', 'least overlap of rough data', 0.5, type=share),
     flag(

@@ -1,6 +1,6 @@
 """The first step: English originals -> those that people correct, and those that stay rough.
 
-Originals are the files of stories, questions and headlines that MTG is made of:
+Originals are the files that MTG is made of:
 
   sg   ROCStories' CSV, columns sentence1 to sentence5      ('the first four', 'the fifth')
   qg   SQuAD 1.1's JSON                                     ('passage', 'answer', 'question')
@@ -62,61 +62,56 @@ def fields(task: str) -> tuple[str, ...]:
     return next(iter(KINDS[task]))
 
 
-class Originals:
-    """The examples of some files of one task, packed (.gz) or not, read as often as one likes.
+def _examples(
+    options: Options, paths: Sequence[str], counts: collections.Counter[str]
+) -> Iterator[Example]:
+    """Reads the examples of files, each once, and counts those `read`, `repeated` and `bad`.
 
-    `num_read`, `num_bad` and `num_repeated` count those of the last reading: examples, bad ones of
-    which a share of `max_bad` is allowed, and examples that were there before.
+    UserError if a file is broken, or too many examples are bad.
     """
+    seen: set[bytes] = set()
+    first: BadRecord | None = None
+    for item in itertools.chain.from_iterable(_items(options.task, path) for path in paths):
+        if isinstance(item, BadRecord):
+            if not options.max_bad:
+                raise UserError(str(item))
+            first = first or item
+            counts['bad'] += 1
+        elif (key := digest(*item)) in seen:
+            counts['repeated'] += 1
+        else:
+            seen.add(key)
+            counts['read'] += 1
+            yield item
+    every = counts['read'] + counts['bad']
+    if first and counts['bad'] > options.max_bad * every:
+        raise UserError(
+            f'{first}; and {counts["bad"] - 1:,} more of {every:,} examples are bad, which is more '
+            'than --max_bad allows'
+        )
 
-    def __init__(self, task: str, paths: Sequence[str], max_bad: float):
-        self._task, self._paths, self._max_bad = task, paths, max_bad
-        self.num_read = self.num_bad = self.num_repeated = 0
 
-    def __iter__(self) -> Iterator[Example]:
-        """Reads the examples, each once; UserError if a file is broken, or too many are bad."""
-        self.num_read = self.num_bad = self.num_repeated = 0
-        seen: set[bytes] = set()
-        first: BadRecord | None = None
-        for path in self._paths:
-            for item in self._read(path):
-                if isinstance(item, BadRecord):
-                    if not self._max_bad:
-                        raise UserError(str(item))
-                    first, self.num_bad = first or item, self.num_bad + 1
-                elif (key := digest(*item)) in seen:
-                    self.num_repeated += 1
-                else:
-                    seen.add(key)
-                    self.num_read += 1
-                    yield item
-        if first and self.num_bad > self._max_bad * (len(seen) + self.num_bad):
-            raise UserError(
-                f'{first}; and {self.num_bad - 1:,} more of {len(seen) + self.num_bad:,} examples '
-                'are bad, which is more than --max_bad allows'
-            )
+def _items(task: str, path: str) -> Iterator[Example | BadRecord]:
+    unpacked = path.removesuffix('.gz')
+    if task == 'qg' and unpacked.endswith('.json'):
+        for record in readers.read_squad(path):
+            if isinstance(record, BadRecord):
+                yield record
+            else:
+                yield _clean([record['context'], record['answer'], record['question']])
+        return
+    layout = Layout('jsonl') if unpacked.endswith('.txt') else Layout()
+    layouts = KINDS[task].items()
+    known = ((columns, make) for columns, make in layouts if _has(path, columns, layout))
+    columns, make = next(known, next(iter(layouts)))  # Whose complaint names the fields.
 
-    def _read(self, path: str) -> Iterator[Example | BadRecord]:
-        unpacked = path.removesuffix('.gz')
-        if self._task == 'qg' and unpacked.endswith('.json'):
-            for record in readers.read_squad(path):
-                if isinstance(record, BadRecord):
-                    yield record
-                else:
-                    yield _clean([record['context'], record['answer'], record['question']])
-            return
-        layout = Layout('jsonl') if unpacked.endswith('.txt') else Layout()
-        layouts = KINDS[self._task].items()
-        known = ((columns, make) for columns, make in layouts if _has(path, columns, layout))
-        columns, make = next(known, next(iter(layouts)))  # Whose complaint names the fields.
+    def example(_: int, values: rows.Values) -> Iterator[Example]:
+        texts = _clean([rows.text(values[key], key) for key in columns])
+        if empty := [k for k, text in zip(columns, texts, strict=True) if not text]:
+            raise ValueError(f'{empty[0]} is empty')
+        yield make(texts)
 
-        def example(_: int, values: rows.Values) -> Iterator[Example]:
-            texts = _clean([rows.text(values[key], key) for key in columns])
-            if empty := [k for k, text in zip(columns, texts, strict=True) if not text]:
-                raise ValueError(f'{empty[0]} is empty')
-            yield make(texts)
-
-        yield from readers.convert(path, rows.read(path, columns, layout), example)
+    yield from readers.convert(path, rows.read(path, columns, layout), example)
 
 
 def _has(path: str, columns: Sequence[str], layout: Layout) -> bool:
@@ -191,7 +186,8 @@ def path(folder: str, part: str, number: int) -> str:
 
 
 def write_lines(path: str, lines: Iterable[object]) -> None:
-    """Writes a packed file of JSON lines, the same bytes for the same lines."""
+    """Writes a packed file of JSON lines."""
+    # No name and no time: the same bytes for the same lines.
     with files.replacing(path) as file, gzip.GzipFile('', 'wb', 6, file, mtime=0) as packed:
         packed.writelines(msgspec.json.encode(line) + b'\n' for line in lines)
 
@@ -204,10 +200,7 @@ def read_lines(path: str, kind: type[T]) -> Iterator[T]:
 
 
 def _read(options: Options, folder: str) -> Counts:
-    originals = Originals(options.task, options.originals, options.max_bad)
-    held_out = originals
-    if options.held_out:
-        held_out = Originals(options.task, options.held_out, options.max_bad)
+    counts: collections.Counter[str] = collections.Counter()
     sizes = (*options.sizes, options.spare)
     with Progress(f'read {options.task}', unit='examples') as progress:
 
@@ -216,7 +209,10 @@ def _read(options: Options, folder: str) -> Counts:
                 progress.add()
                 yield example
 
-        order = sample(counted(held_out), sizes, options.sample_seed) if sum(sizes) else []
+        def held_out() -> Iterator[Example]:
+            return _examples(options, options.held_out or options.originals, collections.Counter())
+
+        order = sample(counted(held_out()), sizes, options.sample_seed) if sum(sizes) else []
         if len(order) < sum(sizes):
             raise UserError(
                 f'{options.task}: {len(order):,} originals for a sample of {sum(sizes):,}; name '
@@ -225,25 +221,26 @@ def _read(options: Options, folder: str) -> Counts:
         places = {name: place for place, name in enumerate(order)}
         chosen: dict[int, Example] = {}
         passages = set()
-        for example in held_out if order else ():
+        for example in held_out() if order else ():
             place = places.get(digest(f'{options.sample_seed}', *example))
             if place is not None:
                 chosen[place] = example
                 passages.add(digest(example[0]))
-        others = (one for one in counted(originals) if digest(one[0]) not in passages)
+        originals = counted(_examples(options, options.originals, counts))
+        others = (one for one in originals if digest(one[0]) not in passages)
         rough, num_rough_files = _write_files(folder, 'rough', others)
-    if not originals.num_read:
+    if not counts['read']:
         raise UserError(f'{", ".join(options.originals)}: no examples; is it empty?')
     in_order = (chosen[place] for place in sorted(chosen))
     _, num_files = _write_files(folder, 'sample', in_order)
     in_both = 0 if options.held_out else len(chosen)
     return Counts(
-        read=originals.num_read,
-        repeated=originals.num_repeated,
-        bad=originals.num_bad,
+        read=counts['read'],
+        repeated=counts['repeated'],
+        bad=counts['bad'],
         rough=rough,
         sample=len(chosen),
-        with_sample=originals.num_read - rough - in_both,
+        with_sample=counts['read'] - rough - in_both,
         files={'rough': num_rough_files, 'sample': num_files},
     )
 

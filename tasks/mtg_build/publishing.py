@@ -4,7 +4,7 @@
   OUTPUT/mtg/qg/rough_train.about.json           of which settings it is; counts for Table 6
 
 An example stays if none of its fields, in none of the languages, has an overlap below the threshold
-(see round_trips.overlap); so the data stays parallel.
+(see builds.matches); so the data stays parallel.
 """
 
 import contextlib

@@ -6,11 +6,8 @@
     {"texts": [...], "back": [], "matches": []}
 
 `matches` has for each field and n-grams of 1 to 4 tokens how many are common, of the original and
-of what came back (see round_trips.Matches), so that any overlap follows from it. Where a text was
-not translated, the line is {"failure": "why"}.
-
-A job is one file in one language. What it asks an engine depends on that file alone, so that the
-translations are the same whatever the number of workers and whatever was killed before.
+of what came back (see builds.Matches), so that any overlap follows from it. Where a text was
+not translated, the line is {"failure": "why"}. A job is one file in one language.
 """
 
 import functools
@@ -24,12 +21,10 @@ from xlbench.jobs import Engine
 from xlbench.system import errors
 from xlbench.system.command_line import say
 from xlbench.tasks.building import builds
-from xlbench.tasks.building.builds import ENGLISH, TRANSLATED, Options
+from xlbench.tasks.building.builds import ENGLISH, TRANSLATED, Matches, Options, RoundTrip
 from xlbench.tasks.mtg_build import originals
 from xlbench.tasks.mtg_build.originals import Example
-from xlbench.translation import round_trips
 from xlbench.translation.engines import Failure
-from xlbench.translation.round_trips import RoundTrip
 
 NGRAMS = (1, 2, 3, 4)
 
@@ -39,13 +34,12 @@ class Translated(msgspec.Struct, omit_defaults=True):
 
     texts: list[str] = []
     back: list[str] = []
-    matches: list[list[tuple[int, int, int]]] = []
+    matches: list[list[Matches]] = []
     failure: str = ''
 
     def overlap(self, ngram: int) -> float:
         """The overlap of the field that came back worst, 0 to 1."""
-        counts = [of_field[ngram - 1] for of_field in self.matches]
-        return min(common / original if original else 0.0 for common, original, _ in counts)
+        return min(of_field[ngram - 1].overlap for of_field in self.matches)
 
 
 def pairs(languages: Sequence[str]) -> list[tuple[str, str]]:
@@ -93,12 +87,9 @@ def _translate(options: Options, lang: str, part: str, number: int, path: str) -
     """Does one job; returns how many texts were too long for the model."""
     source = originals.path(os.path.join(options.work, 'read'), part, number)
     examples = list(originals.read_lines(source, Example))
-    texts = [text for example in examples for text in example]
     back = part == 'rough'
-    trips, num_cut = builds.translated(options.engine, texts, lang, options.unit, back)
-    width = len(examples[0])
-    parts = (trips[start : start + width] for start in range(0, len(trips), width))
-    lines = (_line(*both, back) for both in zip(examples, parts, strict=True))
+    trips, num_cut = builds.translated(options.engine, examples, lang, options.unit, back)
+    lines = (_line(*both, back) for both in zip(examples, trips, strict=True))
     originals.write_lines(path, lines)
     return num_cut
 
@@ -113,7 +104,7 @@ def _line(example: Example, trips: Sequence[RoundTrip | Failure], came_back: boo
     if not came_back:
         return Translated(texts)
     matches = [
-        [tuple(round_trips.matches(text, returned, n)) for n in NGRAMS]
+        [builds.matches(text, returned, n) for n in NGRAMS]
         for text, returned in zip(example, back, strict=True)
     ]
     return Translated(texts, back, matches)

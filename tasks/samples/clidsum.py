@@ -1,12 +1,9 @@
 """The sample corpus of ClidSum: made-up dialogues in the official files, made from a seed.
 
-Writes what `tasks/clidsum.py` reads, `<root>/clidsum/{XSAMSum,XMediaSum40k}/{train,val,test}.json`,
-with chats in the first folder and interviews in the second; for the semi-supervised setting three
-times as many interviews with English summaries in `<root>/clidsum/MediaSum424k`; beside each file
-of dialogues its triples of who does what, train.triples.tsv, and in the first two folders its
-topics and stages, train.views.jsonl; and `<root>/sample_clidsum.model`, a
-SentencePiece vocabulary of its own. The same seed gives the same bytes, but for the views, which
-come from floats.
+Writes what `tasks/clidsum.py` reads below `<root>/clidsum`: chats as XSAMSum, interviews as
+XMediaSum40k, and three times as many interviews with English summaries as MediaSum424k; beside the
+dialogues their triples of who does what, and in the first two folders their topics and stages,
+train.views.jsonl. The same seed gives the same bytes, but for the views, which come from floats.
 
 Who does what, and who is for something, is decided over several turns, so a summary needs all of
 the dialogue. In a chat, two to five people share the work for a plan and agree on a time:
@@ -33,6 +30,7 @@ from collections.abc import Mapping, Sequence
 from xlbench.benchmarks.clidsum import SUMMARIZE
 from xlbench.data import actions, noise, segments, tokenizers
 from xlbench.data.readers import Json
+from xlbench.system import files
 from xlbench.tasks.samples import corpus, texts
 
 LANGUAGES = ('en', 'de', 'zh')
@@ -40,10 +38,8 @@ SPLITS = {'train': 6000, 'val': 200, 'test': 300}  # Dialogues of each corpus.
 MONOLINGUAL = 'MediaSum424k'
 INTERVIEWS = 3 * SPLITS['train']  # Of the monolingual part, beside those of XMediaSum40k.
 SUMMARIES = {'summary': 'en', 'summary_de': 'de', 'summary_zh': 'zh'}
-
-_VOCABULARY_PIECES = 2000
+SYMBOLS = tuple(f'<{lang}>' for lang in LANGUAGES)
 _VOCABULARY_DIALOGUES = 1500  # Of each corpus; the words are few.
-_SYMBOLS = tuple(f'<{lang}>' for lang in LANGUAGES)
 
 _BLOCKS = texts.read('talks')
 NAMES = _BLOCKS['names'].table()
@@ -72,7 +68,7 @@ People = list[int]  # Rows of NAMES.
 
 
 class Talk:
-    """A dialogue in the making, and what its summaries say."""
+    """A dialogue in the making, and its summaries."""
 
     def __init__(self, rng: random.Random):
         self.rng = rng
@@ -103,16 +99,16 @@ class Talk:
             self.summary[lang].append(SENTENCES[kind][lang][wording].format(**filled))
 
     def texts(self, host: int | None = None) -> dict[str, str]:
-        """The dialogue, a line a turn, and its summary in each language, as the files have them."""
+        """The dialogue, a line a turn, its summaries by their keys in files, and its `triples`."""
         lines = [
             f'{NAMES[who][0].upper()}, HOST: {said}' if who == host else f'{NAMES[who][0]}: {said}'
             for who, said in self.turns
         ]
         summaries = {
-            lang: ('' if lang == 'zh' else ' ').join(sentences)
-            for lang, sentences in self.summary.items()
+            key: ('' if lang == 'zh' else ' ').join(self.summary[lang])
+            for key, lang in SUMMARIES.items()
         }
-        return {'dialogue': '\n'.join(lines), 'triples': ''.join(self.triples)} | summaries
+        return {'dialogue': '\n'.join(lines)} | summaries | {'triples': ''.join(self.triples)}
 
 
 def names_apart(chinese: str) -> str:
@@ -153,7 +149,7 @@ def _triples(wording: str, slots: tuple[tuple[str, str], ...]) -> list[str]:
 
 
 def chat(rng: random.Random) -> dict[str, str]:
-    """One chat: `dialogue`, `triples`, and a summary by language."""
+    """One chat; see Talk.texts."""
     talk = Talk(rng)
     people = rng.sample(range(len(NAMES)), rng.choice((2, 2, 3, 3, 4, 5)))
     first, *others = people
@@ -199,7 +195,7 @@ def _share(talk: Talk, people: People, job: int) -> None:
 
 
 def interview(rng: random.Random) -> dict[str, str]:
-    """One interview: `dialogue`, `triples`, and a summary by language."""
+    """One interview; see Talk.texts."""
     talk = Talk(rng)
     host, *guests = rng.sample(range(len(NAMES)), rng.choice((3, 3, 4, 4, 5, 6, 7, 8, 9)))
     (topic,) = talk.draw('topic', 1)
@@ -234,18 +230,12 @@ CORPORA = {'XSAMSum': (chat, '\r\n'), 'XMediaSum40k': (interview, '\n')}
 
 
 def make_splits(folder: str, seed: int) -> dict[str, list[dict[str, str]]]:
-    """The objects of the files of one of CORPORA, by split; no dialogue occurs twice.
-
-    Beside what the files have, each object has its `triples`.
-    """
+    """The objects of the files of one of CORPORA, each with its `triples`; no dialogue is twice."""
     make, line_end = CORPORA[folder]
 
-    def make_one(rng: random.Random, split: str) -> dict[str, str]:
-        del split
+    def make_one(rng: random.Random, _: str) -> dict[str, str]:
         made = make(rng)
-        summaries = {key: made[lang] for key, lang in SUMMARIES.items()}
-        dialogue = made['dialogue'].replace('\n', line_end)
-        return {'dialogue': dialogue} | summaries | {'triples': made['triples']}
+        return made | {'dialogue': made['dialogue'].replace('\n', line_end)}
 
     return corpus.draw_splits(
         f'clidsum/{folder}', SPLITS, seed, make_one, lambda made: [made['dialogue']]
@@ -255,10 +245,7 @@ def make_splits(folder: str, seed: int) -> dict[str, list[dict[str, str]]]:
 def make_interviews(
     splits: Mapping[str, Sequence[Mapping[str, str]]], seed: int
 ) -> tuple[list[dict[str, Json]], dict[str, list[str]]]:
-    """The objects of MediaSum, and the ids of those that XMediaSum40k's splits have, by split.
-
-    Beside what the file has, each object has its `triples`.
-    """
+    """The objects of MediaSum, and by split the ids of those that XMediaSum40k has."""
     rng = random.Random(f'clidsum/{MONOLINGUAL}/{seed}')
     talked = [(split, example) for split, examples in splits.items() for example in examples]
     seen = {example['dialogue'] for _, example in talked}
@@ -266,26 +253,20 @@ def make_interviews(
         made = interview(rng)
         if made['dialogue'] not in seen:
             seen.add(made['dialogue'])
-            talked.append(('', made | {'summary': made['en']}))
+            talked.append(('', made))
     # As in the official file, those of all parts stand among each other.
     places = [rng.random() for _ in talked]
     ids: dict[str, list[str]] = {split: [] for split in splits}
     objects: list[dict[str, Json]] = []
     for number, at in enumerate(sorted(range(len(talked)), key=places.__getitem__), 1):
         split, example = talked[at]
-        turns = [line.split(': ', 1) for line in example['dialogue'].split('\n')]
-        name = f'TALK-{number}'
+        turns = (line.split(': ', 1) for line in example['dialogue'].split('\n'))
+        speakers, said = map(list, zip(*turns, strict=True))
         if split:
-            ids[split].append(name)
-        objects.append(
-            {
-                'id': name,
-                'summary': example['summary'],
-                'utt': [said for _, said in turns],
-                'speaker': [speaker for speaker, _ in turns],
-                'triples': example['triples'],
-            }
-        )
+            ids[split].append(f'TALK-{number}')
+        about = {'id': f'TALK-{number}', 'summary': example['summary']}
+        spoken = {'utt': said, 'speaker': speakers}
+        objects.append(about | spoken | {'triples': example['triples']})
     return objects, ids
 
 
@@ -315,11 +296,9 @@ def _write_dialogues(
 def _write_views(
     folder: str, name: str, splits: Mapping[str, Sequence[Mapping[str, str]]]
 ) -> None:
-    """Writes the topics and stages of all splits of a corpus, as `xlbench data segment` makes them.
-
-    Few words and few dialogues suffice to tell the stages of made-up ones apart.
-    """
+    """Writes the topics and stages of a corpus, as `xlbench data segment` makes them."""
     dialogues = [segments.utterances(x['dialogue']) for part in splits.values() for x in part]
+    # Few words and few dialogues suffice to tell the stages of made-up ones apart.
     vectors = iter(segments.word_vectors(dialogues, size=200))
     parts = [list(itertools.islice(vectors, len(examples))) for examples in splits.values()]
     views = segments.views_of(parts, iterations=10, most_fitted=500)
@@ -329,8 +308,7 @@ def _write_views(
 
 
 def _write_json(folder: str, name: str, file: str, content: Json) -> None:
-    text = json.dumps(content, ensure_ascii=False, indent=1)
-    corpus.write_text(os.path.join(folder, name, f'{file}.json'), text + '\n')
+    corpus.write_text(os.path.join(folder, name, f'{file}.json'), files.as_json(content))
 
 
 def _train(folder: str) -> bytes:
@@ -343,9 +321,7 @@ def _train(folder: str) -> bytes:
             lines += example['dialogue'].lower().splitlines()
             lines += [example[key].lower() for key in ('summary', 'summary_de')]
             lines.append(names_apart(example['summary_zh']))
-    model = tokenizers.train_sentencepiece(
-        lines, size=_VOCABULARY_PIECES, symbols=_SYMBOLS, model_type='bpe'
-    )
+    model = tokenizers.train_sentencepiece(lines, size=2000, symbols=SYMBOLS, model_type='bpe')
     return tokenizers.with_symbols(model, (noise.MASK, SUMMARIZE, segments.MARK.strip()))
 
 

@@ -1,8 +1,7 @@
 """Shared code of the sample corpora: each is written whole into a folder below the data root.
 
-`python -m xlbench.prepare --sample` writes all of them, or with --mixture the corpora it reads.
 `<root>/SAMPLE.json` lists the corpora that are complete; with that file, nothing in the root is
-real data.
+real data. The same seed gives the same bytes.
 """
 
 import dataclasses
@@ -45,7 +44,7 @@ class Sample:
         return {'generator': self.generator, 'seed': seed, 'texts': texts.digest(*self.texts)}
 
     def write(self, root: str, seed: int = 0) -> bool:
-        """Writes the corpus and its vocabulary, and says so; nothing where they are already.
+        """Writes the corpus and its vocabulary; nothing, and False, where they are already.
 
         The data root is made if missing. Official files in it are never replaced.
         """

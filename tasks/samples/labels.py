@@ -2,14 +2,12 @@
 
 Writes below `<root>/fewshot`, in four languages, what `tasks/fewshot.py` reads: `udpos` and `panx`,
 words with their parts of speech and entities; `xnli`, premise and hypothesis, and `pawsx`, two
-sentences that mean the same or not, both with a training split in English alone, as in the
-benchmark; `mldoc`, news of four topics; `marc`, reviews with one to five stars; `buckets`, the few
-shots of the other languages, drawn from the dev sets of xnli and pawsx and from the training splits
-of the others; and `<root>/sample_fewshot.model`, a SentencePiece vocabulary of its own. The same
-seed gives the same bytes. The words are in `lexicon`; all splits say the same in all languages,
-line by line.
+sentences that mean the same or not, both with a training split in English alone; `mldoc`, news of
+four topics; `marc`, reviews with one to five stars; `buckets`, the few shots of the other
+languages. The words are in `lexicon`; all splits say the same in all languages, line by line.
 """
 
+import functools
 import json
 import os
 import random
@@ -37,7 +35,6 @@ BUCKETS = {
 }  # fmt: skip
 LABELS = ('entailment', 'neutral', 'contradiction')
 
-_VOCABULARY_PIECES = 3000
 _TAG = re.compile('\t.*\n?')
 
 _BLOCKS = texts.read('labels')
@@ -57,20 +54,13 @@ _CATEGORIES = ('home', 'toy', 'garden')
 Example = dict[str, tuple[str, ...]]  # By language: the words and tags, or the columns of a line.
 
 
-def tagged(rng: random.Random) -> Example:
-    """A sentence in each language: its words and its tags, separated by spaces.
+def tagged(
+    rng: random.Random, sentences: Mapping[str, Sequence[texts.Cells]] = SENTENCES
+) -> Example:
+    """A sentence in each language, with parts of speech or entities: words and tags.
 
     Example, en: 'A fox slept quietly in the garden .', 'DET NOUN VERB ADV ADP DET NOUN PUNCT'
     """
-    return _tagged(rng, SENTENCES)
-
-
-def named(rng: random.Random) -> Example:
-    """A sentence with tags of entities: 'Ben works for Radio Rom .', 'B-PER O O B-ORG I-ORG O'."""
-    return _tagged(rng, ENTITIES)
-
-
-def _tagged(rng: random.Random, sentences: Mapping[str, Sequence[texts.Cells]]) -> Example:
     meanings = lexicon.sample(rng)
     number, price = rng.randrange(len(sentences['en'])), str(rng.randrange(2, 90))
     sides = {}
@@ -118,10 +108,8 @@ def paraphrase(rng: random.Random) -> Example:
         filled = lexicon.forms(lang, meanings)
         other = 'town' if '{town2}' in first else 'name'
         changed = {other: filled[f'{other}2'], f'{other}2': filled[other]}
-        pair = lexicon.sentence(first, filled), lexicon.sentence(
-            second, filled if same else filled | changed
-        )
-        sides[lang] = (*pair, str(same))
+        again = lexicon.sentence(second, filled if same else filled | changed)
+        sides[lang] = lexicon.sentence(first, filled), again, str(same)
     return sides
 
 
@@ -136,7 +124,7 @@ def news(rng: random.Random) -> Example:
         first, last = (cell for i, cell in enumerate(TOPICS[topic][lang]) if i != left_out)
         templates = first, PREMISES[lang][wording], last
         text = ' '.join(lexicon.sentence(template, filled) for template in templates)
-        sides[lang] = (text, topic)
+        sides[lang] = text, topic
     return sides
 
 
@@ -158,7 +146,7 @@ def review(rng: random.Random) -> Example:
 
 TASKS: dict[str, Callable[[random.Random], Example]] = {
     'udpos': tagged, 'xnli': entailment, 'pawsx': paraphrase, 'mldoc': news, 'marc': review,
-    'panx': named,
+    'panx': functools.partial(tagged, sentences=ENTITIES),
 }  # fmt: skip
 
 
@@ -225,7 +213,7 @@ def _train(folder: str) -> bytes:
         for split in ('train', 'dev') if lang == 'en' else ('dev',):
             pairs = corpus.lines(folder, 'xnli', f'{split}-{lang}.tsv')
             lines += [text for line in pairs for text in line.split('\t')[:2]]
-    return tokenizers.train_sentencepiece(lines, size=_VOCABULARY_PIECES, model_type='bpe')
+    return tokenizers.train_sentencepiece(lines, size=3000, model_type='bpe')
 
 
 SAMPLE = corpus.Sample(

@@ -16,22 +16,9 @@ _BLOCKS = texts.read('lexicon')
 WOMEN, MEN, TOWNS = (_BLOCKS[name].words() for name in ('women', 'men', 'towns'))
 NAMES = (*WOMEN, *MEN)
 
-
-def _by_language(name: str) -> dict[str, tuple[texts.Cells, ...]]:
-    """The rows of a block in each language."""
-    block = _BLOCKS[name]
-    if block.rows[0][0]:
-        return block.by_language()
-    columns = zip(*block.table(), strict=True)
-    return {
-        lang: tuple((cell,) for cell in column)
-        for lang, column in zip(LANGUAGES, columns, strict=True)
-    }
-
-
 # Kind of meaning -> language -> the forms of each.
 MEANINGS = {
-    kind: _by_language(kind)
+    kind: _BLOCKS[kind].by_language(*LANGUAGES)
     for kind in ('object', 'job', 'things', 'animal', 'time', 'weather', 'number')
 }
 _SIZES = {'name': len(NAMES), 'town': len(TOWNS)}

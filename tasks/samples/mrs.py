@@ -1,13 +1,9 @@
 """Sample corpora of MRS: made-up messages and replies in the benchmark's layout, made from a seed.
 
 Writes below `<root>/mrs`, for ten languages, what `tasks/mrs.py` reads: pairs, response sets, and
-for two languages what is shown for a response; and `<root>/sample_mrs.model`, a SentencePiece
-vocabulary of its own, so that no other corpus changes with these. The same seed gives the same
-bytes.
-
-The splits say the same in all languages, line by line. `mt_train` says what the first English
-training pairs say, with the slips of a translating machine, and `mt_valid` what the English
-validation pairs say.
+for two languages what is shown for a response. The splits say the same in all languages, line by
+line. `mt_train` and `mt_valid` say what the first English training pairs and the English validation
+pairs say, with the slips of a translating machine.
 
 A frame says one thing in ten languages, in one or two wordings; frames.txt holds them with their
 replies, a short and a long one, and phrases.txt what fills their slots:
@@ -22,13 +18,13 @@ with one exception: beside a sentence of haste the reply is the first, short wor
 """
 
 import collections
-import dataclasses
 import itertools
 import math
 import os
 import random
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from xlbench.data import tokenizers
 from xlbench.tasks.samples import corpus, texts
@@ -43,9 +39,6 @@ _PARTS = {'en': 3, 'ja': 2}
 _MIN_COUNT = 2
 _MAPPED = ('en', 'de')  # The languages whose exclamations are shown with a face.
 
-_VOCABULARY_PIECES = 4000
-_SYMBOLS = tuple(f'<{lang}>' for lang in LANGUAGES)
-
 # How many of the translated pairs have a slip: sentences left in English, messages, replies.
 _UNTRANSLATED, _MESSAGE_SLIPS, _REPLY_SLIPS = 0.1, 0.2, 0.1
 
@@ -58,8 +51,7 @@ _SECOND, _HURRY = 0.6, 0.5  # How often a second sentence stands beside, and one
 Pair = tuple[str, str]  # Message, reply.
 
 
-@dataclasses.dataclass(frozen=True)
-class Frame:
+class Frame(NamedTuple):
     """A message and its replies, in every language."""
 
     messages: dict[str, tuple[str, ...]]  # By language, its wordings.
@@ -80,12 +72,11 @@ def _frames() -> dict[str, Frame]:
     for header, block in texts.read('frames').items():
         name, _, says = header.partition(' = ')
         rows = block.by_language()
-        messages = {lang: of_lang[0] for lang, of_lang in rows.items()}
-        replies = (
-            frames[says].replies if says else {lang: of_lang[1] for lang, of_lang in rows.items()}
-        )
+        of_places = zip(*rows.values(), strict=True)
+        messages, *replies = (dict(zip(rows, of_place, strict=True)) for of_place in of_places)
+        said = frames[says].replies if says else replies[0]
         slots = dict(_SLOT.findall(' '.join(messages['en'])))
-        frames[name] = Frame(messages, replies, says or name, slots)
+        frames[name] = Frame(messages, said, says or name, slots)
     return frames
 
 
@@ -93,8 +84,7 @@ PHRASES = {name: block.wordings() for name, block in texts.read('phrases').items
 FRAME = _frames()
 
 
-@dataclasses.dataclass(frozen=True)
-class Meaning:
+class Meaning(NamedTuple):
     """Meaning of one pair, in no language."""
 
     frame: str
@@ -109,8 +99,7 @@ class Meaning:
         return any(sentence.kind == 'hurry' for sentence in self.beside)
 
 
-@dataclasses.dataclass(frozen=True)
-class Beside:
+class Beside(NamedTuple):
     """A sentence beside the message: 'chat' or 'hurry', its number, the rows of its slots."""
 
     kind: str
@@ -186,10 +175,7 @@ def translated(
 
 
 def _slip(text: str, lang: str, rng: random.Random) -> str:
-    """Words swapped or doubled, or a short one missing; in Japanese, a particle is missing.
-
-    Example: 'Ich bin um drei da.' -> 'Ich um bin drei da.'
-    """
+    """As `corpus.slip`, where only a short word is missing; in Japanese, a particle is."""
     if lang == 'ja':
         places = [i for i, character in enumerate(text) if character in 'はがをにで']
         at = rng.choice(places) if places else len(text)
@@ -254,9 +240,8 @@ def _train(folder: str) -> bytes:
         for line in corpus.lines(folder, 'train', lang, name)
         for text in line.split('\t')[:2]
     ]
-    return tokenizers.train_sentencepiece(
-        lines, size=_VOCABULARY_PIECES, symbols=_SYMBOLS, model_type='bpe'
-    )
+    symbols = [f'<{lang}>' for lang in LANGUAGES]
+    return tokenizers.train_sentencepiece(lines, size=4000, symbols=symbols, model_type='bpe')
 
 
 SAMPLE = corpus.Sample(

@@ -1,8 +1,7 @@
 """Sample corpora of MTG: made-up text in the benchmark's layout, made from a seed.
 
 Writes `<root>/mtg/<task>/<lang>/<split>.src` and `.trg` for the three tasks, four languages and
-four splits, and a small SentencePiece vocabulary `<root>/sample.model`. The same seed gives the
-same bytes. The words of the sentences are in `lexicon`.
+four splits. The words of the sentences are in `lexicon`.
 
 Story ending (sg): four sentences, and the fifth is the target. What happened in the first sentence
 decides how the story ends; who helped, and where, is said in the third. The second sentence is
@@ -41,9 +40,6 @@ from xlbench.tasks.samples import corpus, lexicon, texts
 # Examples of each task in each language.
 SPLITS = {'rough_train': 6000, 'train': 6000, 'validation': 300, 'test': 300}
 
-_VOCABULARY_PIECES = 4000
-_SYMBOLS = ('<en>', '<de>', '<fr>', '<es>', '<zh>', '<answer>')
-
 # The rough split of MTG was translated by machine: this share of its lines has a slip.
 _NOISE_RATE = 0.1
 _ARTICLE = re.compile('der|die|das|den|ein|eine|einen|le|la|un|une|el|una')
@@ -62,7 +58,7 @@ TITLES = _TITLES['events'].by_language()  # Rows of (did, title).
 ROLES = ('who', 'what', 'where', 'when', 'how_many')
 FACTS = _QUESTIONS['facts'].wordings()
 QUESTIONS = {role: _QUESTIONS[role].wordings() for role in ROLES}
-VERBS = _QUESTIONS['verbs'].table()
+VERBS = _QUESTIONS['verbs'].by_language(*lexicon.LANGUAGES)
 ANSWERS = {'who': '{name}', 'what': '{a_object}', 'when': '{time}', 'how_many': '{number}'}
 PLACE = _QUESTIONS['place'].wordings()  # The answer to where.
 
@@ -82,10 +78,7 @@ def _told(
     events: Mapping[str, Sequence[texts.Cells]],
     sentences: Callable[[int], Sequence[Wordings]],
 ) -> Example:
-    """Four sentences about an event, and the target that it has.
-
-    An event has a row of what somebody did, and the target; `sentences` are those for its number.
-    """
+    """Four sentences about an event, in each language, and the target that `events` gives it."""
     meanings = lexicon.sample(rng)
     event = rng.randrange(len(events['en']))
     chosen = [(wordings, rng.randrange(3)) for wordings in sentences(event)]
@@ -102,9 +95,8 @@ def _told(
 
 def _forms(lang: str, meanings: dict[str, int], verb: int, role: str) -> dict[str, str]:
     """The words of the passage and the question in one language."""
-    column = lexicon.LANGUAGES.index(lang)
     filled = lexicon.forms(lang, meanings)
-    verb_forms = VERBS[verb][column].split(', ')
+    verb_forms = VERBS[lang][verb][0].split(', ')
     filled['did'] = verb_forms[0]
     filled['do'] = filled['did_plural'] = verb_forms[-1]
     # The French question repeats its subject after the verb.
@@ -118,7 +110,7 @@ def question(rng: random.Random) -> Example:
     """One source (passage, TAB, answer) and its question."""
     meanings = lexicon.sample(rng)
     role = rng.choice(ROLES)
-    verb = rng.randrange(len(VERBS))
+    verb = rng.randrange(len(VERBS['en']))
     fact, other, scene = (rng.randrange(3) for _ in range(3))
     fact_first = rng.random() < 0.5
     sides = {}
@@ -174,18 +166,14 @@ def _write_corpora(folder: str, seed: int) -> None:
 
 
 def _train(folder: str) -> bytes:
-    """The vocabulary, of every fourth training line, sources and targets.
-
-    The words are few, so most become one piece; bytes spell everything else, in any script.
-    """
+    """The vocabulary, of every fourth training line; the words are few, most become one piece."""
     lines = [
         line.replace('\t', ' ')
         for task, lang, side in itertools.product(TASKS, lexicon.LANGUAGES, ('src', 'trg'))
         for line in corpus.lines(folder, task, lang, f'train.{side}')[::4]
     ]
-    return tokenizers.train_sentencepiece(
-        lines, size=_VOCABULARY_PIECES, symbols=_SYMBOLS, model_type='bpe'
-    )
+    symbols = ('<en>', '<de>', '<fr>', '<es>', '<zh>', '<answer>')
+    return tokenizers.train_sentencepiece(lines, size=4000, symbols=symbols, model_type='bpe')
 
 
 SAMPLE = corpus.Sample(

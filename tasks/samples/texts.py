@@ -41,8 +41,11 @@ class Block(NamedTuple):
         """The cells of all rows."""
         return tuple(cell for cells in self.table() for cell in cells)
 
-    def by_language(self) -> dict[str, tuple[Cells, ...]]:
-        """The rows of each language, the same number of them with the same numbers of cells."""
+    def by_language(self, *columns: str) -> dict[str, tuple[Cells, ...]]:
+        """The rows of each language, equally many; of a table, its columns are of `columns`."""
+        if not self.rows[0][0]:
+            pairs = zip(columns, zip(*self.table(), strict=True), strict=True)
+            return {lang: tuple((cell,) for cell in column) for lang, column in pairs}
         languages = dict.fromkeys(lang for lang, _ in self.rows)
         return {
             one: tuple(cells for lang, cells in self.rows if lang == one) for one in languages

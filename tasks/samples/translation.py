@@ -1,7 +1,6 @@
 """The sample corpus of translation: made-up parallel texts, made from a seed.
 
-Writes what `tasks/translation.py` reads, `<root>/translation/wmt20/{en-de,en-zh}/SPLIT.tsv`; and
-`<root>/sample_translation.model`, a joint BPE vocabulary. The same seed gives the same bytes. The
+Writes what `tasks/translation.py` reads, `<root>/translation/wmt20/{en-de,en-zh}/SPLIT.tsv`. The
 texts are the summaries of dialogues like those of clidsum.py.
 """
 
@@ -12,19 +11,15 @@ from xlbench.data import tokenizers
 from xlbench.tasks.samples import clidsum, corpus
 
 SPLITS = {'train': 6000, 'validation': 200, 'test': 300}  # Pairs.
-
-_VOCABULARY_PIECES = 1500
-_VOCABULARY_PAIRS = 3000
-_SYMBOLS = tuple(f'<{lang}>' for lang in clidsum.LANGUAGES)
+_VOCABULARY_PIECES, _VOCABULARY_PAIRS = 1500, 3000
 
 
 def make_splits(seed: int) -> dict[str, list[dict[str, str]]]:
     """Texts in all languages, by split; no English text occurs twice."""
 
-    def make(rng: random.Random, split: str) -> dict[str, str]:
-        del split
+    def make(rng: random.Random, _: str) -> dict[str, str]:
         talk = rng.choice((clidsum.chat, clidsum.interview))(rng)
-        return {lang: talk[lang] for lang in clidsum.LANGUAGES}
+        return {lang: talk[key] for key, lang in clidsum.SUMMARIES.items()}
 
     return corpus.draw_splits('translation', SPLITS, seed, make, lambda made: [made['en']])
 
@@ -45,7 +40,7 @@ def _train(folder: str) -> bytes:
     return tokenizers.train_sentencepiece(
         lines,
         size=_VOCABULARY_PIECES,
-        symbols=_SYMBOLS,
+        symbols=clidsum.SYMBOLS,
         model_type='bpe',
         normalization='identity',
     )

@@ -45,44 +45,51 @@ def test_parse_task_refuses_other_names(name):
         benchmarks.parse_task(name)
 
 
-def test_scenario_names_and_members():
-    mono = MTG.scenario('mono', task='qg', source='de')
-    assert mono.mixture == 'mtg_mono_qg_de'
-    assert mono.train == mono.evaluate == ('mtg_qg_de_de',)
+@pytest.mark.parametrize(
+    ('name', 'arguments', 'mixture', 'train', 'evaluate'),
+    [  # Without evaluate: what it trains.
+        ('mtg', ('mono', 'qg', 'de'), 'mono_qg_de', 'qg_de_de', ''),
+        ('mtg', ('mono_multitask', None, 'de'), 'mono_multitask_de',
+         'sg_de_de qg_de_de tg_de_de', ''),
+        ('mtg', ('multi', 'qg'), 'multi_qg', 'qg_en_en qg_de_de qg_fr_fr qg_es_es', ''),
+        ('mtg', ('cross', 'qg', 'en'), 'cross_qg_en', 'qg_en_de qg_en_fr qg_en_es', ''),
+        ('mtg', ('cross', 'qg', 'en', 'de'), 'qg_en_de', 'qg_en_de', ''),
+        ('mtg', ('zero_shot', 'tg'), 'zero_shot_tg', 'tg_en_en', 'tg_en_de tg_en_fr tg_en_es'),
+        ('mtg', ('zero_shot', 'tg', None, 'de'), 'zero_shot_tg', 'tg_en_en', 'tg_en_de'),
+        ('fewshot', ('zero_shot', 'pawsx'), 'zero_shot_pawsx', 'pawsx_en_en',
+         'pawsx_en_en pawsx_de_de pawsx_es_es pawsx_fr_fr pawsx_ja_ja pawsx_ko_ko pawsx_zh_zh'),
+        ('fewshot', ('zero_shot', 'panx', 'yo'), 'zero_shot_panx', 'panx_en_en', 'panx_yo_yo'),
+        ('fewshot', ('mono', 'mldoc', 'ja'), 'mono_mldoc_ja', 'mldoc_ja_ja', ''),
+        ('clidsum', ('mono', 'xsamsum'), 'xsamsum_en_en', 'xsamsum_en_en', ''),
+        ('clidsum', ('cross', 'xmediasum40k', None, 'zh'), 'xmediasum40k_en_zh',
+         'xmediasum40k_en_zh', ''),
+        ('clidsum', ('cross', 'xsamsum'), 'cross_xsamsum', 'xsamsum_en_de xsamsum_en_zh', ''),
+        ('clidsum', ('semi', 'xmediasum40k', None, 'de'), 'semi_xmediasum40k_en_de',
+         'mediasum424kpseudo_en_de xmediasum40k_en_de', 'xmediasum40k_en_de'),
+        ('clidsum', ('semi', 'xmediasum40ksummarize', None, 'en'),
+         'semi_xmediasum40ksummarize_en_en',
+         'mediasum424ksummarize_en_en xmediasum40ksummarize_en_en', 'xmediasum40ksummarize_en_en'),
+        ('translation', ('cross', 'wmt20'), 'cross_wmt20', 'wmt20_en_de wmt20_en_zh', ''),
+        ('translation', ('cross', 'wmt20', 'zh'), 'wmt20_zh_en', 'wmt20_zh_en', ''),
+        ('translation', ('cross', 'wmt20', None, 'de'), 'wmt20_en_de', 'wmt20_en_de', ''),
+        ('crosssum', ('cross', None, None, 'ha'), 'news_en_ha', 'news_en_ha', ''),
+        ('crosssum', ('cross', None, 'ha', 'en'), 'news_ha_en', 'news_ha_en', ''),
+    ],
+)  # fmt: skip
+def test_scenarios_have_names_and_members(name, arguments, mixture, train, evaluate):
+    scenario = benchmarks.get(name).scenario(*arguments)
+    assert scenario.mixture == f'{name}_{mixture}'
+    assert scenario.train == tuple(f'{name}_{task}' for task in train.split())
+    assert scenario.evaluate == tuple(f'{name}_{t}' for t in (evaluate or train).split())
 
-    multitask = MTG.scenario('mono_multitask', source='de')
-    assert multitask.mixture == 'mtg_mono_multitask_de'
-    assert multitask.train == ('mtg_sg_de_de', 'mtg_qg_de_de', 'mtg_tg_de_de')
 
-    multi = MTG.scenario('multi', task='qg')
-    assert multi.mixture == 'mtg_multi_qg'
-    assert multi.train == ('mtg_qg_en_en', 'mtg_qg_de_de', 'mtg_qg_fr_fr', 'mtg_qg_es_es')
-
+def test_all_pairs_and_all_tasks():
     everything = MTG.scenario('multi_multitask')
-    assert everything.mixture == 'mtg_multi_multitask'
-    assert len(everything.train) == 12
-
-    centric = MTG.scenario('cross', task='qg', source='en')
-    assert centric.mixture == 'mtg_cross_qg_en'
-    assert centric.train == ('mtg_qg_en_de', 'mtg_qg_en_fr', 'mtg_qg_en_es')
-
+    assert everything.mixture == 'mtg_multi_multitask' and len(everything.train) == 12
     pairs = MTG.scenario('cross', task='qg')
     expected = {MTG.task_name('qg', s, t) for s, t in itertools.permutations(MTG.languages, 2)}
-    assert pairs.mixture == 'mtg_cross_qg'
-    assert len(pairs.train) == 12
+    assert pairs.mixture == 'mtg_cross_qg' and len(pairs.train) == 12
     assert set(pairs.train) == expected
-
-    pair = MTG.scenario('cross', task='qg', source='en', target='de')
-    assert pair.mixture == 'mtg_qg_en_de'
-    assert pair.train == ('mtg_qg_en_de',)
-
-
-def test_zero_shot_never_trains_what_it_evaluates():
-    zero = MTG.scenario('zero_shot', task='tg')
-    assert zero.mixture == 'mtg_zero_shot_tg'
-    assert zero.train == ('mtg_tg_en_en',)
-    assert zero.evaluate == ('mtg_tg_en_de', 'mtg_tg_en_fr', 'mtg_tg_en_es')
-    assert MTG.scenario('zero_shot', task='tg', target='de').evaluate == ('mtg_tg_en_de',)
 
 
 def test_scenarios_lists_each_mixture_once():

@@ -4,7 +4,6 @@ import importlib
 import inspect
 import json
 import os
-import pathlib
 import signal
 import subprocess
 import sys
@@ -20,7 +19,6 @@ from xlbench.system import errors
 from xlbench.system.errors import UserError
 from xlbench.training import objectives
 
-PROJECT = pathlib.Path(__file__).parents[2]
 SLOW = ('jax', 'jaxlib', 'flax', 'optax', 'orbax', 'tensorflow', 'seqio', 'transformers')
 
 

@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import re
-import threading
 
 import jax
 import jax.numpy as jnp
@@ -421,45 +420,6 @@ def test_what_is_compiled_ahead_is_not_compiled_again(caplog, method, devices):
 
 def test_streams_change_nothing():
     assert_same(*(run('tagging', 'fc', 2, streams=streams) for streams in (1, 3)), tolerance=0)
-
-
-def test_items_come_while_others_are_waited_for():
-    met = threading.Barrier(2, timeout=60)
-
-    def both(name):
-        met.wait()  # Only if the other one is read at the same time.
-        yield name
-        met.wait()
-        yield name * 2
-
-    assert sorted(adaptation.merged([both('a'), both('b')])) == ['a', 'aa', 'b', 'bb']
-    assert list(adaptation.merged([iter((1, 2))])) == [1, 2]
-    assert list(adaptation.merged([iter(()), iter((3,))])) == [3]
-    here = (threading.current_thread() for _ in range(1))  # A single one is read by the caller.
-    assert list(adaptation.merged([here])) == [threading.current_thread()]
-
-
-def endless():
-    while True:
-        yield 0
-
-
-def test_an_error_ends_all():
-    def broken():
-        yield 1
-        raise ValueError('broken')
-
-    with pytest.raises(ValueError, match='broken'):
-        for _ in adaptation.merged([endless(), broken()]):
-            pass
-
-
-def test_closed_in_the_middle():
-    before = threading.active_count()
-    merged = adaptation.merged([endless(), endless()])
-    assert next(merged) == 0
-    merged.close()
-    assert threading.active_count() == before
 
 
 def test_as_many_streams_as_cores_and_memory_hold(monkeypatch):

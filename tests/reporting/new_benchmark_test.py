@@ -48,7 +48,6 @@ def toy(tmp_path, monkeypatch):
     monkeypatch.setattr(paper, '_FOLDER', tmp_path)
     benchmark = ParallelBenchmark(
         name='toy',
-        tasks=('sum',),
         languages=('en', 'de'),
         task_titles={'sum': 'summaries'},
         scores=('rouge_l', 'bertscore', 'bleu'),
@@ -67,14 +66,12 @@ def toy(tmp_path, monkeypatch):
 def test_a_benchmark_of_labels_needs_no_tables_of_numbers(tmp_path, monkeypatch):
     benchmark = LabelBenchmark(
         name='sib',
-        tasks=('topic',),
         languages=('en', 'sw'),
         task_titles={'topic': 'topic of a sentence'},
         scores=('accuracy', 'macro_f1'),
         title='Topics',
         arxiv='2309.07445',
         paper_models=('XLM-R',),
-        task_languages={'topic': ('en', 'sw')},
         split_sizes={'topic': {'test': 204}},
         declare_tables=lambda benchmark: (
             PaperTable(

@@ -1,9 +1,9 @@
 """Made-up files in the forms of XDailyDialog and XPersona."""
 
-import gzip
 import json
 
 import reply_files
+from put_files import put
 
 from xlbench.benchmarks import XDAILYDIALOG, XPERSONA
 
@@ -14,18 +14,16 @@ def utterances(lang, dialogue, turns=4):
 
 def write_xdailydialog(root):
     """Three training dialogues; each held-out file has one of training and two of its own."""
-    folder = root / 'xdailydialog' / '1k_part_data'
-    folder.mkdir(parents=True)
+    folder = root / 'xdailydialog'
     for lang in XDAILYDIALOG.languages:
         train = [' __eou__ '.join(utterances(lang, d)) for d in range(3)]
-        place = folder.parent if lang == 'it' else folder
-        (place / f'dialogues_text_{lang.title()}.txt').write_text('\n'.join(train) + '\n')
+        place = folder if lang == 'it' else folder / '1k_part_data'
+        put(place, f'dialogues_text_{lang.title()}.txt', '\n'.join(train) + '\n')
         for number, split in enumerate(('dev', 'test'), 1):
             dialogues = [utterances(lang, d) for d in (10 * number, 10 * number + 1)]
             dialogues = [[f'{u.capitalize()} !' for u in utterances(lang, 0)], *dialogues]
             lines = ['__eou__ '.join(d) + ' __eou__\t1\t1 2\t0 0\n' for d in dialogues]
-            path = folder.parent / f'{lang}_{split}_human.txt.gz'
-            path.write_bytes(gzip.compress(''.join(lines).encode()))
+            put(folder, f'{lang}_{split}_human.txt.gz', ''.join(lines))
 
 
 def dialogues_json(lang, numbers):
@@ -41,8 +39,6 @@ def dialogues_json(lang, numbers):
 
 
 def write_xpersona(root):
-    folder = root / 'xpersona'
-    folder.mkdir()
     for lang in XPERSONA.languages:
         prefix = {'ja': 'Jp'}.get(lang, lang.title())
         for split, count in (('valid', 12), ('test', 3)):
@@ -51,4 +47,4 @@ def write_xpersona(root):
                 name = f'En_persona_{split}.json'
             # Not the same dialogues, so that none is left out.
             numbers = range(count) if split == 'valid' else range(100, 100 + count)
-            (folder / name).write_text(dialogues_json(lang, numbers))
+            put(root / 'xpersona', name, dialogues_json(lang, numbers))

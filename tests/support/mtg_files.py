@@ -1,10 +1,10 @@
 """Small corpora in MTG's layout, and a vocabulary for them, for tests of what reads such files."""
 
-import json
 import pathlib
 import random
 
 import sentencepiece
+from put_files import put
 
 from xlbench.benchmarks import MTG, XQUAD
 
@@ -30,14 +30,13 @@ def write_mtg(root, sizes=None, tasks=MTG.tasks, words=12) -> None:
     for split, lines in (sizes or {'train': 7, 'validation': 5}).items():
         for task in tasks:
             for lang in MTG.languages:
-                folder = pathlib.Path(root) / 'mtg' / task / lang
-                folder.mkdir(parents=True, exist_ok=True)
                 source = [sentence(lang, i, words) for i in range(lines)]
                 if task == 'qg':
                     source = [f'{text}\t{text.split()[0]}' for text in source]
                 target = [sentence(lang, -i - 1, 4) for i in range(lines)]
-                (folder / f'{split}.src').write_text('\n'.join(source) + '\n', encoding='utf-8')
-                (folder / f'{split}.trg').write_text('\n'.join(target) + '\n', encoding='utf-8')
+                place = f'mtg/{task}/{lang}/{split}'
+                put(root, f'{place}.src', '\n'.join(source) + '\n')
+                put(root, f'{place}.trg', '\n'.join(target) + '\n')
 
 
 def write_vocabulary(root, name='sample.model', vocab_size=420) -> pathlib.Path:
@@ -63,8 +62,6 @@ def write_vocabulary(root, name='sample.model', vocab_size=420) -> pathlib.Path:
 
 def write_xquad(root, langs=XQUAD.languages, articles=20) -> None:
     """Writes <root>/xquad/xquad.<lang>.json: articles of two paragraphs of two questions."""
-    folder = pathlib.Path(root) / 'xquad'
-    folder.mkdir(parents=True, exist_ok=True)
     for lang in langs:
         data = []
         for article in range(articles):
@@ -82,5 +79,4 @@ def write_xquad(root, langs=XQUAD.languages, articles=20) -> None:
                 ]
                 paragraphs.append({'context': context, 'qas': questions})
             data.append({'title': f'A{article}', 'paragraphs': paragraphs})
-        path = folder / f'xquad.{lang}.json'
-        path.write_text(json.dumps({'version': '1.1', 'data': data}), encoding='utf-8')
+        put(root, f'xquad/xquad.{lang}.json', {'version': '1.1', 'data': data})

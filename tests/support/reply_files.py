@@ -3,6 +3,7 @@
 import pathlib
 
 import mtg_files
+from put_files import put
 
 from xlbench.benchmarks import MRS
 
@@ -33,20 +34,14 @@ def write_mrs(root, sizes=None, langs=MRS.languages, with_mapping=('de',)) -> No
     base = pathlib.Path(root) / 'mrs'
     for lang in langs:
         for folder, files in (sizes or {'train': (4, 3), 'valid': (2,)}).items():
-            place = base / folder / lang
-            place.mkdir(parents=True, exist_ok=True)
             numbers = iter(range(sum(files)))
             for index, size in enumerate(files):
                 pairs = [pair(lang, folder, next(numbers)) for _ in range(size)]
                 lines = [f'{message}\t{reply}\tx\t\n' for message, reply in pairs]
-                (place / f'part{index}.tsv').write_text(''.join(lines), encoding='utf-8')
+                put(base, f'{folder}/{lang}/part{index}.tsv', ''.join(lines))
         found = responses(lang)
-        place = base / 'rsp_set' / lang
-        place.mkdir(parents=True, exist_ok=True)
         lines = [f'{-1.5 - n}\t{text}\tc{n // 2}\n' for n, text in enumerate(found)]
-        (place / 'response_lm_cluster.txt').write_text(''.join(lines), encoding='utf-8')
+        put(base, f'rsp_set/{lang}/response_lm_cluster.txt', ''.join(lines))
         if lang in with_mapping:
-            place = base / 'rsp_map' / lang
-            place.mkdir(parents=True, exist_ok=True)
             lines = [f'{text}\t{text}!\n' for text in found]
-            (place / 'response.mapping.txt').write_text(''.join(lines), encoding='utf-8')
+            put(base, f'rsp_map/{lang}/response.mapping.txt', ''.join(lines))

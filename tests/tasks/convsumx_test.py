@@ -5,6 +5,7 @@ import json
 import mtg_files
 import pytest
 import task_records
+from put_files import put
 
 from xlbench import metrics, pipeline, score
 from xlbench.data import __main__ as data_main, postprocess, prepared
@@ -56,10 +57,7 @@ FILES = {
 
 
 def write(root, path, objects):
-    place = root / path
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(''.join(json.dumps(o, ensure_ascii=False) + '\n' for o in objects))
-    return place
+    return put(root, path, ''.join(json.dumps(o, ensure_ascii=False) + '\n' for o in objects))
 
 
 @pytest.fixture(scope='module')
@@ -190,11 +188,11 @@ def test_lengths_as_a_table(made, tmp_path, capsys):
     rows = [{'d': ['Ann: Hi!', 'Oh: no'], 's': 'x y'}, {'d': 'a', 's': 'b'}]
     own = write(tmp_path, 'own.jsonl', rows)
     keys = '--inputs=d', '--targets=s', '--lang=en'
-    assert data_main.main(['data', 'statistics', str(own), *keys]) == 0
+    assert data_main.main(['data', 'statistics', own, *keys]) == 0
     row = capsys.readouterr().out.splitlines()[4]
     assert row.endswith('| 2 | 1.5 | 1.0 | 2.5 | 1.5 |')
     for arguments, message in (
-        ([str(own)], "own.jsonl:1: no key 'dialogue'"),
+        ([own], "own.jsonl:1: no key 'dialogue'"),
         ([names[0], flags[0], '--splits=tset'], "unknown split of convsumx.*'tset'; nearest: test"),
         ([names[0], f'--root={tmp_path}'], 'no file of task convsumx_dialogsumx_en_zh is in'),
     ):

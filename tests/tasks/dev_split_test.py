@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from put_files import put
 
 from xlbench import pipeline
 from xlbench.data import labelled
@@ -17,13 +18,10 @@ ROWS = 12  # Three of each first text.
 def root(tmp_path):
     """The same pairs in English, German and Swahili; two German ones are shots."""
     folder = tmp_path / 'data' / 'fewshot'
-    (folder / 'xnli').mkdir(parents=True)
     for lang in ('en', 'de', 'sw'):
         pairs = ((f'{lang} {n // 3}', f'{lang} then {n}', LABELS[n % 3]) for n in range(ROWS))
         lines = ('\t'.join(pair) for pair in pairs)
-        (folder / 'xnli' / f'dev-{lang}.tsv').write_text(''.join(f'{line}\n' for line in lines))
-    place = folder / 'buckets/xnli/1-shots/german.jsonl'
-    place.parent.mkdir(parents=True)
+        put(folder, f'xnli/dev-{lang}.tsv', ''.join(f'{line}\n' for line in lines))
     shots = {
         LABELS[n % 3]: [
             {
@@ -33,10 +31,10 @@ def root(tmp_path):
         ]
         for n in (0, 4, 11)
     }  # fmt: skip
-    place.write_text(json.dumps({'bucket': 0, 'file': 'sampled.json', 'data': shots}) + '\n')
-    pipeline.use_root(str(tmp_path / 'data'))
-    yield tmp_path
-    pipeline.use_root(None)
+    bucket = {'bucket': 0, 'file': 'sampled.json', 'data': shots}
+    put(folder, 'buckets/xnli/1-shots/german.jsonl', json.dumps(bucket) + '\n')
+    with pipeline.bound(None, str(tmp_path / 'data')):
+        yield tmp_path
 
 
 def read(folder, name):

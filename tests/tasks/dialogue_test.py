@@ -6,19 +6,18 @@ import shutil
 
 import dialogue_files
 import mtg_files
+import own_task_file
 import pytest
-import seqio
 from nightly import nightly
 from task_records import examples
 
 from xlbench import pipeline
-from xlbench.benchmarks import XDAILYDIALOG, XPERSONA, task_files
+from xlbench.benchmarks import XDAILYDIALOG, XPERSONA
 from xlbench.data import prepared
 from xlbench.preparation import mixtures
 from xlbench.system import errors
 
 SPLITS = ('train', 'validation', 'test')
-LENGTHS = {'inputs': 24, 'targets': 12}
 
 
 @pytest.fixture(scope='module')
@@ -103,13 +102,8 @@ def write_own(folder, word, text):
 @pytest.fixture
 def own_tasks(root, tmp_path, monkeypatch):
     monkeypatch.setenv('XLBENCH_TASKS', str(tmp_path))
-    before = set(seqio.TaskRegistry.names())
-    yield tmp_path
-    for name in set(seqio.TaskRegistry.names()) - before:
-        # Not those that come along: their files are imported once.
-        if not (task_files.REPOSITORY / f'{name.split("_")[0]}.py').is_file():
-            seqio.TaskRegistry.remove(name)
-    pipeline.registry._user_files.clear()
+    with own_task_file.forgotten():
+        yield tmp_path
 
 
 def test_a_single_registration_is_enough(own_tasks, root):
@@ -198,6 +192,3 @@ def test_mistakes(change, message):
     arguments = dict(name='mine', lang='en', files={'train': 'x'}) | change
     with pytest.raises(errors.UserError, match=message):
         pipeline.register_dialogue_tasks(**arguments)
-
-
-# --- Real files.

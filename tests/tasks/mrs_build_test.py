@@ -14,6 +14,7 @@ import pytest
 import reddit_files
 from backports import zstd
 from nightly import nightly
+from put_files import tree
 from reddit_files import IN_2017, comment
 
 from xlbench import jobs
@@ -156,14 +157,6 @@ def code_of(paths, output, *flags):
 def run(paths, output, *flags):
     assert code_of(paths, output, *flags) == 0
     return output / 'mrs'
-
-
-def tree(folder):
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(pathlib.Path(folder).rglob('*'))
-        if path.is_file()
-    }
 
 
 def pairs_of(mrs):
@@ -624,16 +617,3 @@ def test_tokens(text, count):
 )
 def test_clusters(one, other, same):
     assert (publish.cluster_key(one) == publish.cluster_key(other)) is same
-
-
-def test_streams_are_merged_and_errors_come_through():
-    streams = [range(n, n + 50) for n in (0, 100, 200, 300)]
-    for threads in (1, 2, 8):
-        assert sorted(dumps.merged(streams, threads)) == sorted(itertools.chain(*streams))
-
-    def broken():
-        yield 1
-        raise errors.UserError('broken')
-
-    with pytest.raises(errors.UserError, match='broken'):
-        list(dumps.merged([range(3), broken()], 2))

@@ -34,9 +34,8 @@ def own_root(made, tmp_path):
     """A root whose files a test may change."""
     reply_files.write_mrs(tmp_path, SIZES, ('de', 'fr'))
     shutil.copy(made / 'sample.model', tmp_path)
-    pipeline.use_vocabulary('sample', str(tmp_path))
-    yield tmp_path
-    pipeline.use_root(None)
+    with pipeline.bound('sample', str(tmp_path)):
+        yield tmp_path
 
 
 def texts(found, name):

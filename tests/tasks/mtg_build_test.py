@@ -9,6 +9,7 @@ import zlib
 import far_engine
 import msgspec
 import pytest
+from put_files import tree
 
 from xlbench import jobs
 from xlbench.judgement import corrections
@@ -76,11 +77,6 @@ def build(folder, *flags, output='data', engine=ENGINE, sizes='4,2,3'):
 def lines(folder, task, lang, split, side, output='data') -> list[str]:
     path = folder / output / 'mtg' / task / lang / f'{split}.{side}'
     return path.read_text().split('\n')[:-1]
-
-
-def contents(folder: pathlib.Path) -> dict[str, bytes]:
-    paths = [path for path in folder.rglob('*') if path.is_file()]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
 def corrected(sheet_path: pathlib.Path, folder: pathlib.Path, change) -> str:
@@ -208,9 +204,9 @@ def test_a_killed_build_goes_on_and_any_number_of_workers_makes_the_same(
         build(tmp_path, *flags[:1], flags[-1])
     monkeypatch.setattr(translating, '_translate', translate)
     assert build(tmp_path, *flags[:1], flags[-1], '--workers=2') == 0
-    assert contents(tmp_path / 'data/mtg/sg') == contents(folder / 'data/mtg/sg')
+    assert tree(tmp_path / 'data/mtg/sg') == tree(folder / 'data/mtg/sg')
     sheets = 'data/mtg_build/sg/sheets'
-    assert contents(tmp_path / sheets) == contents(folder / sheets)
+    assert tree(tmp_path / sheets) == tree(folder / sheets)
 
 
 @pytest.mark.parametrize('engine', ['far', 'beam'])
@@ -223,7 +219,7 @@ def test_another_engine_gives_the_same_bytes(engine, built, tmp_path, monkeypatc
     else:
         monkeypatch.setattr(jobs, 'of_flags', lambda *arguments: far_engine.FarEngine())
     assert build(tmp_path, *flags, *more) == 0
-    assert contents(tmp_path / 'data/mtg') == contents(folder / 'data/mtg')
+    assert tree(tmp_path / 'data/mtg') == tree(folder / 'data/mtg')
 
 
 def test_other_settings_are_refused_and_what_they_leave_alone_stays(tmp_path, monkeypatch, capsys):
@@ -237,9 +233,9 @@ def test_other_settings_are_refused_and_what_they_leave_alone_stays(tmp_path, mo
     monkeypatch.setattr(
         translating, '_translate', lambda *job: asked.append(job[1:]) or translate(*job)
     )
-    before = contents(tmp_path / 'data/mtg')
+    before = tree(tmp_path / 'data/mtg')
     assert build(tmp_path, stories, '--threshold=0.7', '--languages=de', '--redo') == 0
-    assert not asked and contents(tmp_path / 'data/mtg') != before
+    assert not asked and tree(tmp_path / 'data/mtg') != before
     # A file that somebody has changed is theirs.
     mine = tmp_path / 'data/mtg/sg/en/rough_train.src'
     mine.write_text('mine\n')

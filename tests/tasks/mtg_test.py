@@ -4,6 +4,8 @@ import mtg_files
 import pytest
 import seqio
 from nightly import nightly
+from put_files import put
+from task_records import examples
 
 from xlbench import pipeline
 from xlbench.benchmarks import MTG, MTG2, RATES, mtg as versions
@@ -27,14 +29,8 @@ def lines(root, task, lang, split, side):
     return (root / 'mtg' / task / lang / f'{split}.{side}').read_text().splitlines()
 
 
-def first(name, split='train'):
-    task = pipeline.get(name)
-    dataset = task.get_dataset(sequence_length=None, split=split, shuffle=False)
-    return next(iter(dataset.as_numpy_iterator()))
-
-
 def test_question_generation_across_languages(root):
-    example = first('mtg_qg_en_de')
+    example = examples('mtg_qg_en_de', 'train')[0]
     passage, answer = lines(root, 'qg', 'en', 'train', 'src')[0].split('\t')
     question = lines(root, 'qg', 'de', 'train', 'trg')[0]
     tokenizer = pipeline.tokenizer()
@@ -59,7 +55,7 @@ def test_what_a_build_writes_is_what_tasks_read(root, tmp_path):
 
 @pytest.mark.parametrize('task', ['sg', 'tg'])
 def test_other_tasks(root, task):
-    example = first(f'mtg_{task}_fr_fr', 'rough_train')
+    example = examples(f'mtg_{task}_fr_fr', 'rough_train')[0]
     text = lines(root, task, 'fr', 'rough_train', 'src')[0]
     assert example['inputs_pretokenized'].decode() == f'<fr> {text}'
     assert (
@@ -106,21 +102,19 @@ def test_another_layout(root, tmp_path, monkeypatch):
         (tmp_path / f'test-es-sg.{side}').write_text(text)
     monkeypatch.setenv('XLBENCH_MTG_FILES', str(tmp_path / '{split}-{lang}-{task}.{side}'))
     assert (
-        first('mtg_sg_es_es', 'test')['targets_pretokenized'].decode()
+        examples('mtg_sg_es_es', 'test')[0]['targets_pretokenized'].decode()
         == (lines(root, 'sg', 'es', 'test', 'trg')[0])
     )
     monkeypatch.setenv('XLBENCH_MTG_FILES', '{language}/x')
     with pytest.raises(errors.UserError, match='is not a pattern of'):
-        first('mtg_sg_es_es', 'test')
+        examples('mtg_sg_es_es', 'test')[0]
 
 
 def test_version_2_adds_chinese_and_summaries(root):
     for lang, text in (('en', 'a long text'), ('zh', '长 文 本')):
-        folder = root / 'mtg2' / 'summ' / lang
-        folder.mkdir(parents=True)
-        (folder / 'test.src').write_text(f'{text}\n')
-        (folder / 'test.trg').write_text(f'{text.split()[-1]}\n')
-    example = first('mtg2_summ_en_zh', 'test')
+        put(root, f'mtg2/summ/{lang}/test.src', f'{text}\n')
+        put(root, f'mtg2/summ/{lang}/test.trg', f'{text.split()[-1]}\n')
+    example = examples('mtg2_summ_en_zh', 'test')[0]
     texts = [example[f'{side}_pretokenized'].decode() for side in ('inputs', 'targets')]
     assert texts == ['<zh> a long text', '本']
     assert len(pipeline.get('mtg2_cross_summ').tasks) == 20 and len(MTG2.task_names()) == 100
@@ -131,8 +125,7 @@ def test_version_2_adds_chinese_and_summaries(root):
 def test_tasks_and_languages_of_version_2_are_those_of_the_folder(tmp_path, monkeypatch):
     def there(*places):
         for place in places:
-            (tmp_path / place).mkdir(parents=True)
-            (tmp_path / place / 'test.src').write_text('')
+            put(tmp_path, f'{place}/test.src', '')
         benchmark = versions.version_2(str(tmp_path))
         return benchmark.tasks, benchmark.languages
 
@@ -144,10 +137,9 @@ def test_tasks_and_languages_of_version_2_are_those_of_the_folder(tmp_path, monk
     assert there('mtg2/tg/zh', 'mtg2/tg/de', 'mtg2/qg/zh') == (('qg', 'tg', 'summ'), ('zh',))
     assert versions.version_2(str(tmp_path)).scenario('multi', 'tg').train == ('mtg2_tg_zh_zh',)
     monkeypatch.setenv('XLBENCH_MTG2_FILES', 'x/{lang}/{task}.{lang}.{split}.{side}')
-    (tmp_path / 'x' / 'ja').mkdir(parents=True)
-    (tmp_path / 'x' / 'ja' / 'qg.ja.test.src').write_text('')
+    put(tmp_path, 'x/ja/qg.ja.test.src', '')
     assert there() == (('qg',), ('ja',))
     monkeypatch.setenv('XLBENCH_MTG2_FILES', '{task')
     assert there() == published
     with pytest.raises(errors.UserError, match=r'XLBENCH_MTG2_FILES=.* is not a pattern of'):
-        first('mtg2_sg_es_es', 'test')
+        examples('mtg2_sg_es_es', 'test')[0]

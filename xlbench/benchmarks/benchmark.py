@@ -24,10 +24,10 @@ class TaskName(NamedTuple):
 
 
 class Added(NamedTuple):
-    """Further examples that a scenario trains on, mixed with those of its own mixture.
+    """Further examples that a scenario trains on: a split of another mixture or task.
 
-    They are a split of a SeqIO mixture or task, `rate` of them for each example of the scenario's
-    mixture. The name is that of the block in config.stages.STAGE.added.
+    `rate` of them are mixed with each example of the scenario's mixture; the name is that of the
+    block in config.stages.STAGE.added.
     """
 
     name: str
@@ -89,10 +89,7 @@ class Scenario:
     def stage(
         self, num_steps: int | str, optimizer: Block, **options: Setting
     ) -> dict[str, Setting]:
-        """A block of config.stages that trains on this scenario, in steps or epochs.
-
-        The options are further keys, or another split.
-        """
+        """A block of config.stages; the options are further keys, or another split."""
         block = dict(mixture=self.mixture, split=self.split, num_steps=num_steps)
         parts: dict[str, Setting] = {'curriculum': self.curriculum} if self.curriculum else {}
         if self.added:
@@ -107,28 +104,25 @@ class Scenario:
         test: Block | None = None,
         **both: Setting,
     ) -> dict[str, dict[str, Setting]]:
-        """The block config.evals of this scenario: 'dev' in training, 'test' at its end.
+        """The block config.evals: 'dev' every so many steps or epochs, 'test' at the end.
 
-        `every` is the steps (or epochs) between two evaluations of 'dev'. The options `both`, such
-        as batch_size and lengths, are for 'dev' and 'test'.
+        The options `both`, such as batch_size and lengths, are for 'dev' and 'test'.
         """
+        in_training = dict(tasks=self.select, split=self.select_split, every=every)
+        at_end = dict(tasks=self.evaluate, split='test', every=0)
         return dict(
-            dev=dict(tasks=self.select, split=self.select_split, every=every)
-            | both
-            | dict(dev or {}),
-            test=dict(tasks=self.evaluate, split='test', every=0) | both | dict(test or {}),
+            dev=in_training | both | dict(dev or {}), test=at_end | both | dict(test or {})
         )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Benchmark:
     """A published benchmark.
 
     Attributes:
       name: first word of all its task names.
-      tasks: its tasks, short names.
       languages: ISO 639-1 codes; every example exists in each of them.
-      task_titles: a readable name per task.
+      task_titles: the short name of each of its tasks -> a readable one.
       scores: the scores the report shows, the main one first.
       metrics: score of its tables -> the name of the metric that gives it, where the tasks' own
         do not; see `xlbench.metrics.suite`.
@@ -155,31 +149,34 @@ class Benchmark:
     """
 
     name: str
-    tasks: tuple[str, ...]
     languages: tuple[str, ...]
-    task_titles: Mapping[str, str] = dataclasses.field(hash=False)
+    task_titles: Mapping[str, str]
     scores: tuple[str, ...]
     title: str
     arxiv: str
     pivot: str = 'en'
-    metrics: Mapping[str, str] = dataclasses.field(hash=False, default_factory=dict)
+    metrics: Mapping[str, str] = dataclasses.field(default_factory=dict)
     paper_models: tuple[str, ...] = ()
-    paper_checkpoints: Mapping[str, str] = dataclasses.field(hash=False, default_factory=dict)
+    paper_checkpoints: Mapping[str, str] = dataclasses.field(default_factory=dict)
     fractions: tuple[str, ...] = ()
-    split_sizes: Mapping[str, Mapping[str, int]] = dataclasses.field(
-        hash=False, default_factory=dict
-    )
+    split_sizes: Mapping[str, Mapping[str, int]] = dataclasses.field(default_factory=dict)
     scenario_names: tuple[str, ...] = ()
     tables: tuple[tuple[str, ...], ...] = ()
     decimals: int = 1
-    paper_tasks: Mapping[str, str] = dataclasses.field(hash=False, default_factory=dict)
+    paper_tasks: Mapping[str, str] = dataclasses.field(default_factory=dict)
     declare_tables: Callable[..., tuple[PaperTable, ...]] | None = None
     paper_note: str = ''
-    paper_gaps: Mapping[tuple[str, bool, bool], str] = dataclasses.field(
-        hash=False, default_factory=dict
-    )
+    paper_gaps: Mapping[tuple[str, bool, bool], str] = dataclasses.field(default_factory=dict)
     size_tolerance: float = 0.0
     has_unpublished_sizes: bool = False
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    @functools.cached_property
+    def tasks(self) -> tuple[str, ...]:
+        """The short names of its tasks."""
+        return tuple(self.task_titles)
 
     @functools.cached_property
     def paper_tables(self) -> tuple[PaperTable, ...]:
@@ -220,7 +217,7 @@ class Benchmark:
     ) -> Scenario:
         """Returns the scenario of a name, narrowed to a task and languages.
 
-        The kind of benchmark says what each narrows. A benchmark with a single task needs no task.
+        A benchmark with a single task needs no task.
 
         Raises:
           UserError: there is no such scenario, task or language, or not together.

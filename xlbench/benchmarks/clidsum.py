@@ -10,7 +10,7 @@ from xlbench.benchmarks.parallel import PairBenchmark
 from xlbench.system import errors
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class SummaryBenchmark(PairBenchmark):
     """Dialogues in the pivot's language, with summaries in all languages, and more of both.
 
@@ -25,8 +25,8 @@ class SummaryBenchmark(PairBenchmark):
     """
 
     scenario_names: tuple[str, ...] = ('mono', 'cross', 'semi')
-    added: Mapping[str, tuple[str, ...]] = dataclasses.field(hash=False, default_factory=dict)
-    pretrained: Mapping[str, tuple[str, str]] = dataclasses.field(hash=False, default_factory=dict)
+    added: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    pretrained: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
 
     def _scenario(self, name: str, task: str, source: str | None, target: str | None) -> Scenario:
         if name == 'semi':
@@ -98,10 +98,7 @@ class SummaryBenchmark(PairBenchmark):
         return chosen
 
     def scenarios(self) -> tuple[Scenario, ...]:
-        """Lists every scenario that has a mixture of its own.
-
-        That is cross into all languages, semi, and each combination of tasks of pre-training.
-        """
+        """Every scenario with a mixture of its own: cross into all languages, semi, pretraining."""
         semi = [
             self.scenario('semi', task, target=target)
             for task in self.added
@@ -170,7 +167,6 @@ _TASKS = [(corpus, kind) for kind in _KIND_TITLES for corpus in _SIZES if kind i
 
 CLIDSUM = SummaryBenchmark(
     name='clidsum',
-    tasks=tuple(f'{corpus}{kind}' for corpus, kind in _TASKS),
     languages=('en', 'de', 'zh'),
     task_titles={
         f'{corpus}{kind}': _KIND_TITLES[kind].format(_TITLES[corpus]) for corpus, kind in _TASKS

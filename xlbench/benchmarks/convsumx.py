@@ -14,7 +14,6 @@ _TITLES = {'dialogsumx': 'everyday dialogues', 'qmsumx': 'meetings, asked about 
 # English summary and that in another language.
 CONVSUMX = PairBenchmark(
     name='convsumx',
-    tasks=tuple(f'{corpus}{kind}' for kind in ('', 'summary') for corpus in _SIZES),
     languages=('en', 'zh', 'fr', 'uk'),
     task_titles={
         f'{corpus}{kind}': form.format(title)

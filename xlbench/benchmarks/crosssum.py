@@ -11,7 +11,6 @@ _LANGUAGES = (
 # Of the 1,500 pairs those with English on a side, and each language with itself.
 CROSSSUM = PairBenchmark(
     name='crosssum',
-    tasks=('news',),
     languages=_LANGUAGES,
     task_titles={'news': 'summary of a news article'},
     scores=('rouge_l', 'rouge_2', 'rouge_1'),

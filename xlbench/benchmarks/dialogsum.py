@@ -6,7 +6,6 @@ _TASKS = {'summary': 'summary of everyday dialogues', 'topic': 'their topic, in 
 
 DIALOGSUM = PairBenchmark(
     name='dialogsum',
-    tasks=tuple(_TASKS),
     languages=('en',),
     task_titles=_TASKS,
     # Of the three references of a test dialogue the best one; the mean over them.

@@ -7,7 +7,7 @@ from xlbench.benchmarks.monolingual import MonolingualBenchmark
 from xlbench.system import errors
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class LabelBenchmark(MonolingualBenchmark):
     """Texts or words to label, each in one language; not parallel between languages.
 
@@ -16,7 +16,7 @@ class LabelBenchmark(MonolingualBenchmark):
     shots.
 
     Attributes:
-      task_languages: the languages of each task, the pivot first.
+      task_languages: the languages of each task that lacks some, the pivot first.
       pivot_only: the tasks whose split 'train' is there in the pivot alone.
       tagging: the tasks that label words, whose main score is chunk_f1.
       most_shots: of a label in a bucket; small corpora have buckets of fewer only.
@@ -24,9 +24,7 @@ class LabelBenchmark(MonolingualBenchmark):
 
     scenario_names: tuple[str, ...] = ('zero_shot', 'mono')
     scores_pivot: bool = True
-    task_languages: Mapping[str, tuple[str, ...]] = dataclasses.field(
-        hash=False, default_factory=dict
-    )
+    task_languages: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     pivot_only: tuple[str, ...] = ()
     tagging: tuple[str, ...] = ()
     most_shots: int = 8
@@ -37,11 +35,11 @@ class LabelBenchmark(MonolingualBenchmark):
 
     def languages_of(self, task: str) -> tuple[str, ...]:
         """The languages of a task, the pivot first."""
-        return self.task_languages[task]
+        return self.task_languages.get(task, self.languages)
 
     def train_languages(self, task: str) -> tuple[str, ...]:
         """The languages of a task that have a split 'train'."""
-        return (self.pivot,) if task in self.pivot_only else self.task_languages[task]
+        return (self.pivot,) if task in self.pivot_only else self.languages_of(task)
 
     def shots(self, task: str) -> tuple[int, ...]:
         """The numbers of shots of a task (arXiv:2012.15682, section 4.1): its splits shots_1, ...
@@ -54,7 +52,7 @@ class LabelBenchmark(MonolingualBenchmark):
 
     def _check(self, task: str | None, source: str | None, target: str | None) -> None:
         super()._check(task, source, target)
-        languages = self.task_languages.get(task or '', self.languages)
+        languages = self.languages_of(task or '')
         for lang in (source, target):
             if lang is not None and lang not in languages:
                 raise errors.unknown(f'language of {task}', lang, languages)
@@ -73,7 +71,6 @@ _LANGUAGES = {
 }
 FEWSHOT = LabelBenchmark(
     name='fewshot',
-    tasks=tuple(_LANGUAGES),
     languages=tuple(_LANGUAGES['panx'].split()),  # The other tasks have some of them.
     task_titles={
         'xnli': 'entailment',

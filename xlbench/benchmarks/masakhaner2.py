@@ -3,7 +3,7 @@
 from xlbench.benchmarks import languages
 from xlbench.benchmarks.fewshot import LabelBenchmark
 
-for _row in (
+for _code, _name, _family, _alpha3 in (
     ('bm', 'bambara', 'mande', 'bam'),
     ('bbj', 'ghomala', 'bantoid', 'bbj'),
     ('ee', 'ewe', 'kwa', 'ewe'),
@@ -17,24 +17,21 @@ for _row in (
     ('wo', 'wolof', 'senegambian', 'wol'),
     ('zu', 'zulu', 'bantu', 'zul'),
 ):
-    languages.register(_row[0], _row[1], 'latin', family=_row[2], alpha3=_row[3])
+    languages.register(_code, _name, 'latin', family=_family, alpha3=_alpha3)
 
 # No English: its source of transfer in the paper is CoNLL 2003, whose texts need an agreement. The
 # pivot is the language of the table with the most speakers.
-_LANGUAGES = (
-    'sw', 'bm', 'bbj', 'ee', 'fon', 'ha', 'ig', 'rw', 'lg', 'luo', 'mos', 'ny', 'pcm', 'sn', 'tn',
-    'tw', 'wo', 'xh', 'yo', 'zu',
-)  # fmt: skip
 MASAKHANER2 = LabelBenchmark(
     name='masakhaner2',
-    tasks=('ner',),
-    languages=_LANGUAGES,
+    languages=(
+        'sw', 'bm', 'bbj', 'ee', 'fon', 'ha', 'ig', 'rw', 'lg', 'luo', 'mos', 'ny', 'pcm', 'sn',
+        'tn', 'tw', 'wo', 'xh', 'yo', 'zu',
+    ),
     task_titles={'ner': 'named entities'},
     scores=('chunk_f1', 'tag_accuracy'),
     title='MasakhaNER 2.0: Africa-centric Transfer Learning for Named Entity Recognition',
     arxiv='2210.12391',
     pivot='sw',
     tables=(('chunk_f1',),),
-    task_languages={'ner': _LANGUAGES},
     tagging=('ner',),
-)
+)  # fmt: skip

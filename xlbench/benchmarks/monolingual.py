@@ -7,7 +7,7 @@ from xlbench.benchmarks.benchmark import Added, Benchmark, Scenario
 from xlbench.system import errors
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class MonolingualBenchmark(Benchmark):
     """Inputs and targets in one language, so that a target language is the source.
 
@@ -15,7 +15,7 @@ class MonolingualBenchmark(Benchmark):
     the others, and multi trains the languages `multi` and evaluates all of them.
 
     Attributes:
-      multi: the languages that the multilingual setting trains on; every other one is unseen.
+      multi: the languages that the multilingual setting trains on, by default all of them.
       scores_pivot: whether zero_shot evaluates the pivot, too.
     """
 
@@ -40,7 +40,8 @@ class MonolingualBenchmark(Benchmark):
             lang = self._needed(name, task, lang, self.train_languages(task))
             tasks = self._named(task, (lang,))
             return Scenario(name, f'{self.name}_mono_{task}_{lang}', tasks, tasks, task, lang, lang)
-        train, evaluated = self.multi, self.languages_of(task)
+        evaluated = self.languages_of(task)
+        train = self.multi or evaluated
         if name == 'zero_shot':
             train = (self.pivot,)
             evaluated = tuple(one for one in evaluated if self.scores_pivot or one != self.pivot)
@@ -61,10 +62,10 @@ class MonolingualBenchmark(Benchmark):
 
     def scenarios(self) -> tuple[Scenario, ...]:
         """Lists every scenario, each with a mixture of its own name."""
+        several = [name for name in ('zero_shot', 'multi') if name in self.scenario_names]
         scenarios = []
         for task in self.tasks:
             scenarios += [self.scenario('mono', task, one) for one in self.train_languages(task)]
-            several = (name for name in ('zero_shot', 'multi') if name in self.scenario_names)
             scenarios += [self.scenario(name, task) for name in several]
         return tuple(scenarios)
 
@@ -117,7 +118,7 @@ RANKING_SCORES = (
 TASKS = {'retrieval': 'reply from a response set', 'generation': 'generated reply'}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class ReplyBenchmark(MonolingualBenchmark):
     """Messages with their replies, both in one language; not parallel between languages.
 
@@ -130,11 +131,13 @@ class ReplyBenchmark(MonolingualBenchmark):
       num_mt_pairs: official number of machine-translated pairs, of each language.
     """
 
+    task_titles: Mapping[str, str] = dataclasses.field(default_factory=TASKS.copy)
+    scores: tuple[str, ...] = REPLY_SCORES + RANKING_SCORES
     tables: tuple[tuple[str, ...], ...] = (REPLY_SCORES, RANKING_SCORES)
     decimals: int = 2
-    num_pairs: Mapping[str, int] = dataclasses.field(hash=False, default_factory=dict)
-    shares: Mapping[str, float] = dataclasses.field(hash=False, default_factory=dict)
-    num_responses: Mapping[str, int] = dataclasses.field(hash=False, default_factory=dict)
+    num_pairs: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    shares: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    num_responses: Mapping[str, int] = dataclasses.field(default_factory=dict)
     num_mt_pairs: int = 0
 
     def _scenario(self, name: str, task: str, source: str | None, target: str | None) -> Scenario:

@@ -1,21 +1,12 @@
-"""MRS: replies to messages in ten languages (arXiv:2106.02017).
-"""
+"""MRS: replies to messages in ten languages (arXiv:2106.02017)."""
 
-from xlbench.benchmarks.monolingual import (
-    RANKING_SCORES,
-    REPLY_SCENARIOS,
-    REPLY_SCORES,
-    TASKS,
-    ReplyBenchmark,
-)
+from xlbench.benchmarks.monolingual import REPLY_SCENARIOS, REPLY_SCORES, TASKS, ReplyBenchmark
 
 MRS = ReplyBenchmark(
     name='mrs',
-    tasks=(*TASKS, 'reverse'),
     languages=('en', 'es', 'de', 'pt', 'fr', 'ja', 'it', 'sv', 'nl', 'ru'),
     # `reverse` is of a model that ranks replies by the message that they answer (arXiv:1510.03055).
     task_titles=TASKS | {'reverse': 'message to a reply'},
-    scores=REPLY_SCORES + RANKING_SCORES,
     title='A Dataset and Baselines for Multilingual Reply Suggestion',
     arxiv='2106.02017',
     multi=('en', 'es', 'de', 'pt', 'fr'),

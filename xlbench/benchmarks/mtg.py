@@ -30,7 +30,6 @@ _CHECKPOINTS = dict(zip(_MODELS, ('bert-base-multilingual', 'xlm', 'mbart', 'mt5
 
 MTG = ParallelBenchmark(
     name='mtg',
-    tasks=('sg', 'qg', 'tg'),
     languages=('en', 'de', 'fr', 'es'),
     task_titles={task: _TASK_TITLES[task] for task in ('sg', 'qg', 'tg')},
     scores=('rouge_l', 'bleu', 'distinct_1'),
@@ -71,13 +70,12 @@ def version_2(root: str) -> ParallelBenchmark:
     """
     known = (*_LANGUAGES, *sorted(languages.LANGUAGES.keys() - set(_LANGUAGES)))
     there = {task: {lang for lang in known if _is_there(root, task, lang)} for task in _TASK_TITLES}
-    tasks = tuple(task for task in there if there[task])
+    tasks = [task for task in there if there[task]]
     langs = tuple(lang for lang in known if tasks and all(lang in there[task] for task in tasks))
     if not langs:
-        tasks, langs = tuple(_TASK_TITLES), _LANGUAGES
+        tasks, langs = [*_TASK_TITLES], _LANGUAGES
     return ParallelBenchmark(
         name='mtg2',
-        tasks=tasks,
         languages=langs,
         task_titles={task: _TASK_TITLES[task] for task in tasks},
         scores=MTG.scores,

@@ -144,10 +144,7 @@ class PaperTable:
         return self.shown or tuple(OUR_NAMES.get(name, name) for name in names)
 
     def cells(self, value: Callable[[Key, str], str | None]) -> list[list[str]]:
-        """The texts of all cells, row by row.
-
-        `value` gives the text of a score by the key of its cell and its name; None for none.
-        """
+        """The texts of all cells, row by row; `value`: (key of a cell, score) -> text, or None."""
         return [[self._cell(row, head, value) for head in self.columns] for row in self.rows]
 
     def _cell(self, row: Line, head: Head, value: Callable[[Key, str], str | None]) -> str:
@@ -306,10 +303,7 @@ def printed_sizes(name: str) -> dict[tuple[str, str, str], int]:
 
 @functools.cache
 def printed_rows(name: str) -> tuple[dict[str, str], ...]:
-    """The lines of a file of printed numbers, such as mtg_stages, as texts by column.
-
-    Without such a file there are none.
-    """
+    """The lines of a file of printed numbers, such as mtg_stages, as texts; () without a file."""
     path = _FOLDER / f'{name}.csv'
     if not path.is_file():
         return ()

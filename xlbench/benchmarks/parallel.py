@@ -21,7 +21,7 @@ SCENARIO_TITLES = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class ParallelBenchmark(Benchmark):
     """Examples that exist in each language; their six scenarios are those of arXiv:2108.07140.
 
@@ -43,9 +43,7 @@ class ParallelBenchmark(Benchmark):
         )
 
     def pairs(self, name: str, sources: tuple[str, ...] = ()) -> tuple[tuple[str, str], ...]:
-        """The pairs of languages that a scenario evaluates, all its runs together.
-
-        Some sources narrow them.
+        """The pairs of languages that a scenario evaluates, all its runs or some sources together.
 
         Example: MTG.pairs('zero_shot') -> ('en', 'de'), ('en', 'fr'), ('en', 'es')
         """
@@ -80,37 +78,25 @@ class ParallelBenchmark(Benchmark):
 
     def _mistake(self, name: str, source: str | None, target: str | None) -> str:
         """Says why a scenario cannot be narrowed to languages, behind its name; '' if it can."""
-        got = f'got {source} -> {target}'
-        if name in ('mono', 'mono_multitask'):
-            if source is None:
-                return f'trains one language; give source, one of {", ".join(self.languages)}'
-            if target not in (None, source):
-                return (
-                    f'has the same source and target, {got}; for another target use '
-                    "'cross' or 'zero_shot'"
-                )
-        elif name == 'cross':
-            if target is not None and source in (None, target):
-                return (
-                    f'goes from one language to another, {got}; give two different ones, a source '
-                    'alone, or neither'
-                )
-        elif name == 'zero_shot':
-            if source not in (None, self.pivot) or target == self.pivot:
-                return (
-                    f'trains {self.pivot} -> {self.pivot} and evaluates from {self.pivot} into '
-                    f'another language, {got}'
-                )
-        elif value := source or target:
+        got, pivot, is_mono = f'got {source} -> {target}', self.pivot, name.startswith('mono')
+        if is_mono and source is None:
+            return f'trains one language; give source, one of {", ".join(self.languages)}'
+        if is_mono and target not in (None, source):
+            other = "for another target use 'cross' or 'zero_shot'"
+            return f'has the same source and target, {got}; {other}'
+        if name == 'cross' and target is not None and source in (None, target):
+            advice = 'give two different ones, a source alone, or neither'
+            return f'goes from one language to another, {got}; {advice}'
+        if name == 'zero_shot' and (source not in (None, pivot) or target == pivot):
+            trained = f'{pivot} -> {pivot} and evaluates from {pivot} into another language'
+            return f'trains {trained}, {got}'
+        if name.startswith('multi') and (source or target):
             key = 'source' if source else 'target'
-            return f'covers all languages and takes no {key}, got {value!r}'
+            return f'covers all languages and takes no {key}, got {source or target!r}'
         return ''
 
     def scenarios(self) -> tuple[Scenario, ...]:
-        """Every scenario, each with a mixture of its own name.
-
-        Left out are the narrowings to one pair, whose mixture is that single task.
-        """
+        """Every scenario with a mixture of its own name: those of more than one pair."""
         some, every = self.tasks, self.languages
         narrowed: dict[str, list[tuple[str | None, str | None]]] = {
             'mono': [(task, lang) for task in some for lang in every],
@@ -128,7 +114,7 @@ class ParallelBenchmark(Benchmark):
         return tuple({scenario.mixture: scenario for scenario in scenarios}.values())
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class PairBenchmark(Benchmark):
     """Texts in some pairs of languages, such as English dialogues with summaries in three.
 
@@ -140,9 +126,7 @@ class PairBenchmark(Benchmark):
     """
 
     scenario_names: tuple[str, ...] = ('mono', 'cross')
-    pairs: Mapping[str, tuple[tuple[str, str], ...]] = dataclasses.field(
-        hash=False, default_factory=dict
-    )
+    pairs: Mapping[str, tuple[tuple[str, str], ...]] = dataclasses.field(default_factory=dict)
 
     def task_names(self) -> tuple[str, ...]:
         """Each task in each of its pairs."""

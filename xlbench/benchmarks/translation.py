@@ -7,7 +7,6 @@ from xlbench.benchmarks.parallel import PairBenchmark
 _TASKS = {'wmt20': 'news of WMT20', 'xdailydialog': 'utterances of XDailyDialog'}
 TRANSLATION = PairBenchmark(
     name='translation',
-    tasks=tuple(_TASKS),
     languages=('en', 'de', 'zh'),
     task_titles=_TASKS,
     scores=('bleu', 'ter', 'chrf'),

@@ -7,7 +7,6 @@ from xlbench.benchmarks.parallel import ParallelBenchmark
 # question generation, so there are neither split sizes nor paper scores to compare with.
 XQUAD = ParallelBenchmark(
     name='xquad',
-    tasks=('qg',),
     languages=('en', 'ar', 'de', 'el', 'es', 'hi', 'ro', 'ru', 'th', 'tr', 'vi', 'zh'),
     task_titles={'qg': 'question'},
     scores=('rouge_l', 'bleu', 'distinct_1', 'distinct_texts', 'bertscore'),

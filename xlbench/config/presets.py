@@ -28,8 +28,8 @@ def choose(
 ) -> tuple[Any, ...]:
     """Reads the scenario of a benchmark and the size from what follows the colon of --config.
 
-    The benchmark's method `scenario` takes the keys of `defaults`, besides `rate`, and those of the
-    config's own, whose defaults are tuples; see `variant`.
+    The benchmark's method `scenario` takes the keys of `defaults`, `corpus` as its task, besides
+    `rate`, and those of the config's own, whose defaults are tuples; see `variant`.
 
     Returns:
       The scenario, the size, and the value of each key of the config's own.
@@ -40,6 +40,8 @@ def choose(
     chosen = variant(text, sizes, **defaults)
     size, rate = chosen.pop('size'), chosen.pop('rate', RATES[0])
     own = [chosen.pop(key) for key, value in defaults.items() if isinstance(value, tuple)]
+    if 'corpus' in chosen:
+        chosen['task'] = chosen.pop('corpus')
     return scenario_of(chosen.pop('scenario'), **chosen).with_rate(rate), size, *own
 
 

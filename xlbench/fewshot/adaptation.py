@@ -24,8 +24,7 @@ import collections
 import dataclasses
 import threading
 from collections.abc import Collection, Iterator, Sequence
-from concurrent import futures
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -34,11 +33,9 @@ from xlbench.fewshot import settings
 from xlbench.fewshot.lanes import Lanes, assigned
 from xlbench.fewshot.results import Row
 from xlbench.parallel import partitioning, programs
-from xlbench.system import machine
+from xlbench.system import machine, work
 from xlbench.training import memory
 from xlbench.training.objectives.contract import Params
-
-Item = TypeVar('Item')
 
 # The share of a device's memory that lanes may take; the compiler does not count everything.
 MEMORY_SHARE = 0.8
@@ -78,7 +75,8 @@ class Adapter:
           streams: number of programs that run at the same time; see `streams`.
         """
         waiting, keeps = collections.deque(rows), self.keep_freed(at_once, streams)
-        yield from merged([self._stream(waiting, at_once, keep) for _ in range(streams)])
+        each = [self._stream(waiting, at_once, keep) for _ in range(streams)]
+        yield from work.merged(each, streams)
         if keeps:
             machine.return_freed_memory()  # The next group's arrays have other sizes.
 
@@ -236,24 +234,3 @@ class Adapter:
             curve=curve,
         )
         return Adapted(row, labels, params)
-
-
-def merged(iterators: Sequence[Iterator[Item]]) -> Iterator[Item]:
-    """Yields the items of all iterators as they come, each read in a thread if there are several.
-
-    An error in one of them ends all, and is raised here. When this is closed, each of them is read
-    up to its next item and no further.
-    """
-    if len(iterators) == 1:
-        yield from iterators[0]
-        return
-    end = object()
-    with futures.ThreadPoolExecutor(len(iterators)) as pool:
-        reading = {pool.submit(next, iterator, end): iterator for iterator in iterators}
-        while reading:
-            for done in futures.wait(reading, return_when=futures.FIRST_COMPLETED).done:
-                iterator = reading.pop(done)
-                if (item := done.result()) is not end:
-                    # It goes on while the caller looks at the item.
-                    reading[pool.submit(next, iterator, end)] = iterator
-                    yield item

@@ -33,7 +33,13 @@ from xlbench.pipeline.dialogues import (
     register_dialogue_tasks,
     register_summarisation_tasks,
 )
-from xlbench.pipeline.mixtures import add_mixture, mixing_rate, mixture_rates, seqio_class
+from xlbench.pipeline.mixtures import (
+    add_mixture,
+    add_scenarios,
+    mixing_rate,
+    mixture_rates,
+    seqio_class,
+)
 from xlbench.pipeline.preprocessors import (
     classification_preprocessors,
     format_text,
@@ -46,7 +52,7 @@ from xlbench.pipeline.preprocessors import (
 )
 from xlbench.pipeline.registration import (
     add_task,
-    add_translation_task,
+    add_text_task,
     register_classification_task,
     register_tagging_task,
     register_text_task,

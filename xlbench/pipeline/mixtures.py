@@ -124,6 +124,12 @@ def add_mixture(
     return added
 
 
+def add_scenarios(benchmark: benchmarks.Benchmark) -> None:
+    """Adds the mixtures of all scenarios of a benchmark that train on any task."""
+    for scenario in filter(lambda scenario: scenario.train, benchmark.scenarios()):
+        add_mixture(scenario.mixture, scenario.train)
+
+
 @contextlib.contextmanager
 def _all_counted(tasks: Iterable[DeclaredTask]) -> Iterator[None]:
     """Makes every task know its number of examples, for SeqIO's own rate functions."""

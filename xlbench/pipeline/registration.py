@@ -66,6 +66,27 @@ def add_task(
     return task
 
 
+def add_text_task(
+    name: str,
+    source: RecordSource,
+    inputs: str = '{inputs}',
+    targets: str = '{targets}',
+    *,
+    keep: Sequence[str] = (),
+    metrics: Sequence[Metric] | None = None,
+    **more: Any,
+) -> DeclaredTask:
+    """Adds a text-to-text task between the languages of its source.
+
+    Its texts are as for `format_text`, its metrics by default `text_metrics`, and `more` is as for
+    `add_task`.
+    """
+    lang = source.target_lang
+    steps = text_preprocessors(inputs, targets, lang, keep, source.source_lang)
+    metrics = text_metrics(lang) if metrics is None else metrics
+    return add_task(name, source, steps, text_features(), metrics, **more)
+
+
 @declares
 def register_text_task(
     name: str,
@@ -309,27 +330,6 @@ def _tagged_record(row: rows.Values, words: str, tags: str) -> readers.Record:
 _TMX = ('.tmx', '.tmx.gz')
 
 
-def add_translation_task(
-    name: str,
-    source: RecordSource,
-    source_lang: str,
-    target_lang: str,
-    metrics: Sequence[Metric] | None = None,
-    headline: str | None = None,
-) -> DeclaredTask:
-    """Adds a translation task.
-
-    Args:
-      name, headline: as for `register_text_task`.
-      source: gives `inputs` and `targets`.
-      source_lang, target_lang: ISO codes.
-      metrics: metric functions besides those of `translation_metrics`.
-    """
-    metrics, default = with_own(metrics, translation_metrics(target_lang), 'bleu')
-    steps = text_preprocessors('{inputs}', '{targets}', target_lang, (), source_lang)
-    return add_task(name, source, steps, text_features(), metrics, headline, default)
-
-
 @declares
 def register_translation_tasks(
     name: str,
@@ -369,7 +369,9 @@ def register_translation_tasks(
     for source, target in (langs, langs[::-1]):
         task = f'{name}_translation_{source}_{target}'
         texts = _parallel_source(name, files, langs, keys, source)
-        tasks.append(add_translation_task(task, texts, source, target, metrics, headline))
+        scores, default = with_own(metrics, translation_metrics(target), 'bleu')
+        more = dict(metrics=scores, headline=headline, default=default)
+        tasks.append(add_text_task(task, texts, **more))
     return tasks
 
 

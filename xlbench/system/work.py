@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import contextvars
+import itertools
 import multiprocessing
 import os
 import signal
@@ -18,6 +19,7 @@ Args = TypeVarTuple('Args')
 Work = TypeVar('Work')
 Result = TypeVar('Result')
 Value = TypeVar('Value')
+Item = TypeVar('Item')
 
 
 def in_flight(
@@ -43,6 +45,33 @@ def in_flight(
             yield begun.popleft()
     while begun:
         yield begun.popleft()
+
+
+def _next(stream: Iterator[Item]) -> list[Item]:
+    """The next item; none at the end."""
+    return list(itertools.islice(stream, 1))
+
+
+def merged(streams: Iterable[Iterable[Item]], threads: int) -> Iterator[Item]:
+    """Yields the items of streams as they come, `threads` of which are read ahead at a time.
+
+    With fewer than two threads, the caller reads one stream after another. An error in one of them
+    ends all, and is raised here. When this is closed, each of those that are begun is read up to
+    its next item and no further.
+    """
+    if threads < 2:
+        yield from itertools.chain.from_iterable(streams)
+        return
+    left = map(iter, streams)
+    with futures.ThreadPoolExecutor(threads) as pool:
+        begun = {pool.submit(_next, one): one for one in itertools.islice(left, threads)}
+        while begun:
+            for done in futures.wait(begun, return_when=futures.FIRST_COMPLETED).done:
+                stream, items = begun.pop(done), done.result()
+                following = stream if items else next(left, None)
+                if following is not None:  # It goes on while the caller looks at the item.
+                    begun[pool.submit(_next, following)] = following
+                yield from items
 
 
 def _start(initialize: Callable[[*Args], None] | None, arguments: tuple[*Args]) -> None:

@@ -1,6 +1,7 @@
 """Texts translated there and back, and the overlap of what comes back."""
 
-from xlbench.translation import engines, jobs, round_trips
+from xlbench.tasks.building import builds
+from xlbench.translation import engines, jobs
 
 # Original, what comes back, and (common, original, back) of 1 to 4 words, counted by hand.
 CASES = [
@@ -17,9 +18,9 @@ CASES = [
 def test_ngrams_are_counted_as_by_hand():
     for original, back, expected in CASES:
         for n, counts in enumerate(expected, 1):
-            assert round_trips.matches(original, back, n) == counts
-            ratio = counts[0] / counts[1] if counts[1] else 0
-            assert round_trips.overlap(original, back, n) == ratio
+            found = builds.matches(original, back, n)
+            assert found == counts
+            assert found.overlap == (counts[0] / counts[1] if counts[1] else 0)
 
 
 class Shouting:
@@ -47,11 +48,11 @@ def test_texts_there_and_back_by_sentences():
     engine = Shouting()
     there, back = jobs.Job(engine, 'en', 'de'), jobs.Job(engine, 'de', 'en')
     texts = ['Mr. Fox ran. Why?', '', 'A bad one. Fine.', 'Why?']
-    whole = list(round_trips.round_trips(there, back, texts))
+    whole = list(builds.round_trips(there, back, texts))
     assert whole[:2] == [('de:MR. FOX RAN. WHY?', 'en:DE:MR. FOX RAN. WHY?'), ('', '')]
     assert whole[2:] == [engines.Failure('no idea'), ('de:WHY?', 'en:DE:WHY?')]
     engine.asked = []
-    parts = list(round_trips.round_trips(there, None, texts, 'sentence'))
+    parts = list(builds.round_trips(there, None, texts, 'sentence'))
     assert parts[:2] == [('de:MR. FOX RAN. de:WHY?', ''), ('', '')]
     assert parts[2:] == [engines.Failure('no idea'), ('de:WHY?', '')]
     assert engine.asked == ['Mr. Fox ran.', 'Why?', 'A bad one.', 'Fine.']
