@@ -4,7 +4,6 @@
   answering         opened models, examples, answers, and what all that answer have in common
   generator         texts to texts
   language_model    and losses of their tokens, of a model without an encoder
-  dialogue_annotator  dialogues with marks of keywords, redundancy and topics
   retriever         messages to responses of a set, whose vectors it keeps
   labeller          texts to labels or tags
   reranking         combines the answers of several models
