@@ -126,15 +126,18 @@ def write_tokenizer(
         return []
     for file in hub.tokenizer_files(path) if path.is_dir() else [path]:
         shutil.copyfile(file, folder / (file.name if path.is_dir() else hub.TOKENIZER_JSON))
-    config = folder / vocabularies.TOKENIZER_CONFIG
+    config, family = folder / vocabularies.TOKENIZER_CONFIG, vocabularies.FAMILIES[tokenizer.family]
     content = tensors.read_json(config) if config.is_file() else {}
     before = dict(content)
     # transformers' classes decode no bytes, which a SentencePiece model may write.
-    as_it_is = vocabularies.FAMILIES[tokenizer.family].same_class and not content.get('words')
+    as_it_is = family.same_class and not content.get('words')
     if tokenizer.family == 'xlm-roberta' and (folder / hub.TOKENIZER_JSON).is_file():
         as_it_is = False  # Its class splits at spaces first, and loses one at the end.
     if not as_it_is or tokenizer.has_bytes:
-        content |= _write_json(tokenizer, folder)
+        (folder / hub.TOKENIZER_JSON).write_text(tokenizer.with_ends(), encoding='utf-8')
+        content |= family.named | {'tokenizer_class': 'PreTrainedTokenizerFast'}
+        content |= {vocabularies.FAMILY: tokenizer.family}
+        content |= {'split_special_tokens': True} if family.added else {}
     content |= _languages(tokenizer, tasks)
     if max_length and tasks:
         content['model_max_length'] = max_length
@@ -151,9 +154,9 @@ def _write_sentencepiece(
 ) -> list[str]:
     proto = sentencepiece_models.read(path)
     shutil.copyfile(path, folder / 'spiece.model')
-    content: dict[str, Json] = {
-        'eos_token': proto.pieces[tokenizer.eos_id].piece,
-        'pad_token': proto.pieces[tokenizer.pad_id].piece,
+    ends = {'eos_token': tokenizer.eos_id, 'pad_token': tokenizer.pad_id}
+    tokens = {name: proto.pieces[number].piece for name, number in ends.items()}
+    content: dict[str, Json] = tokens | {
         'clean_up_tokenization_spaces': False,
         'model_input_names': ['input_ids', 'attention_mask'],
         vocabularies.FAMILY: tokenizer.family,
@@ -171,24 +174,8 @@ def _write_sentencepiece(
             'and BPE models only; encode texts with the package sentencepiece'
         ]
     tensors.write_json(folder / vocabularies.TOKENIZER_CONFIG, content)
-    tokens = {key: content[key] for key in ('eos_token', 'pad_token')}
     tensors.write_json(folder / vocabularies.SPECIAL_TOKENS, tokens)
     return remarks
-
-
-def _write_json(
-    tokenizer: tokenizers.HuggingFaceTokenizer, folder: pathlib.Path
-) -> dict[str, Json]:
-    """The tokenizer.json of a vocabulary that transformers reads in another way."""
-    (folder / hub.TOKENIZER_JSON).write_text(tokenizer.with_ends(), encoding='utf-8')
-    named = vocabularies.FAMILIES[tokenizer.family].named
-    split = {'split_special_tokens': True} if vocabularies.FAMILIES[tokenizer.family].added else {}
-    return {
-        **named,
-        'tokenizer_class': 'PreTrainedTokenizerFast',
-        vocabularies.FAMILY: tokenizer.family,
-        **split,
-    }
 
 
 def _languages(tokenizer: tokenizers.Tokenizer, tasks: Mapping[str, TaskNote]) -> dict[str, Json]:
@@ -225,19 +212,14 @@ def generation(
         'num_beams': options.num_beams,
         'do_sample': options.method == 'sample',
     }
-    keys = {
-        'min_length': 'min_new_tokens',
-        'length_penalty': 'length_penalty',
-        'temperature': 'temperature',
-        'top_p': 'top_p',
-        'no_repeat_ngram': 'no_repeat_ngram_size',
-        'repetition_penalty': 'repetition_penalty',
-        'early_stopping': 'early_stopping',
-    }
+    theirs = {'min_length': 'min_new_tokens', 'no_repeat_ngram': 'no_repeat_ngram_size'}
     default = Options()
-    for ours, theirs in keys.items():
-        if getattr(options, ours) != getattr(default, ours):
-            content[theirs] = getattr(options, ours)
+    for name in (
+        'min_length', 'length_penalty', 'temperature', 'top_p', 'no_repeat_ngram',
+        'repetition_penalty', 'early_stopping',
+    ):  # fmt: skip
+        if getattr(options, name) != getattr(default, name):
+            content[theirs.get(name, name)] = getattr(options, name)
     if options.method == 'sample':
         content['top_k'] = options.top_k
     if options.banned:
@@ -253,8 +235,8 @@ def generation(
 
 def first_key(tokenizer: tokenizers.Tokenizer, objective: Mapping[str, Json]) -> str:
     """Returns what `generate` calls the id that Tokenizer.forced_first gives."""
-    is_start = vocabularies.FAMILIES[tokenizer.family].language_last
-    is_start |= objective.get('decoder_start') == 'language'
+    last = vocabularies.FAMILIES[tokenizer.family].language_last
+    is_start = last or objective.get('decoder_start') == 'language'
     return 'decoder_start_token_id' if is_start else 'forced_bos_token_id'
 
 
