@@ -23,12 +23,9 @@ from xlbench.inference.answering import (
 from xlbench.parallel import programs
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
-from xlbench.trees import Params
 
-# (params, batch, key of samples, copies of kernels) -> the texts of each row
-_Decode = Callable[
-    [Params, Mapping[str, jax.Array], Sequence[jax.Array] | None, jax.Array], decoding.Decoded
-]
+# (params, batch, copies of kernels, key of samples) -> the texts of each row
+_Decode = Callable[..., decoding.Decoded]
 # For each batch the places of its rows in the chunk, and what is decoded.
 _Begun = list[tuple[list[int], decoding.Decoded]]
 
@@ -107,11 +104,7 @@ class Model(Answerer[Example, list[Prediction]]):
         options: decoding.Options | None = None,
         reranker: Reranker | None = None,
     ) -> Iterator[list[Prediction]]:
-        """The answers to each example, in their order, while later ones are computed.
-
-        Examples are read ahead as by `Answerer._in_order`; `options` and `reranker` are as for
-        `generate`.
-        """
+        """The answers to each example, see `Answerer._in_order`; the rest is as for `generate`."""
         options = options or self.options
         candidates = reranker.candidates(options) if reranker else options
         copies = decoding.copies(self._model, self._params, candidates, self._mesh)
@@ -134,11 +127,8 @@ class Model(Answerer[Example, list[Prediction]]):
           UserError: a language is missing, or the model does not know it.
         """
         pair = source_lang, target_lang
-        if pair not in self._marks:
-            self._marks[pair] = self._make_mark(*pair)
-        return self._marks[pair]
-
-    def _make_mark(self, source_lang: str | None, target_lang: str | None) -> _Mark:
+        if pair in self._marks:
+            return self._marks[pair]
         known, tokenizer = self.languages, self._tokenizer
         target_lang = known.choose(self.name, target_lang)
         if target_lang is not None and not known.allowed:
@@ -155,11 +145,12 @@ class Model(Answerer[Example, list[Prediction]]):
                 )
         # As pipeline.tag_target_language writes it.
         tagged = target_lang and tokenizer.tags == 'target_in_source'
-        return _Mark(
+        self._marks[pair] = _Mark(
             f'<{target_lang}> ' if tagged else '',
             *tokenizer.prefix_ids(source_lang, target_lang),
             tokenizer.forced_first(target_lang) if self._opened.forces_first else None,
         )
+        return self._marks[pair]
 
     # ------------------------------------------------------------------------- texts to the device
 
@@ -170,11 +161,7 @@ class Model(Answerer[Example, list[Prediction]]):
         options: decoding.Options,
         copies: decoding.Copies,
     ) -> _Begun:
-        """Dispatches a chunk, longest inputs first; returns before the device has answered.
-
-        The number of an example decides with the seed what a sample is. All batches share the
-        copies of kernels.
-        """
+        """Dispatches a chunk, longest inputs first; returns before the device has answered."""
         places = [i for i, example in enumerate(chunk) if example.text.strip()]
         inputs = dict(zip(places, self._inputs([chunk[i] for i in places]), strict=True))
         lengths = {i: len(row) for i, row in inputs.items()}
@@ -186,6 +173,7 @@ class Model(Answerer[Example, list[Prediction]]):
             if not self._model.decoder_only:  # Which goes on from its first decoder input.
                 kept = ('encoder_', 'decoder_language_ids')
                 arrays = {k: array for k, array in arrays.items() if k.startswith(kept)}
+            # With the seed, the number of an example decides what a sample is.
             empty = [0] * (rows - len(batch))
             arrays['example_index'] = np.array([numbers[i] for i in batch] + empty, np.int32)
             forced = [self.mark(*chunk[i][1:]).forced_first for i in batch]
@@ -249,9 +237,9 @@ class Model(Answerer[Example, list[Prediction]]):
             texts = self._tokenizer.decode_batch(tokens.reshape(-1, tokens.shape[-1]))
             lengths = decoding.lengths_of(tokens, self._tokenizer.eos_id)
             columns = [np.ravel(x).tolist() for x in (scores, log_probabilities, lengths)]
-            flat = [Prediction(*row) for row in zip(texts, *columns, strict=True)]
-            for row, place in enumerate(batch):
-                answers[place] = flat[row * num_return : (row + 1) * num_return]
+            found = itertools.starmap(Prediction, zip(texts, *columns, strict=True))
+            for place in batch:
+                answers[place] = list(itertools.islice(found, num_return))
         return answers
 
     # ------------------------------------------------------------------------- texts that are given
@@ -278,9 +266,8 @@ class Model(Answerer[Example, list[Prediction]]):
                 scored[:, 0] = 0
             if self._conventions.language_last:  # A mark stands behind the end, which none decodes.
                 scored[np.arange(rows), scored.sum(axis=1).astype(int) - 1] = 0
-            losses = self.batches.run(self._row_losses, self._params, arrays)
-            begun.append((batch, losses['loss']))
+            begun.append((batch, self.batches.run(self._row_losses, self._params, arrays)))
         result = np.zeros(len(pairs))
         for batch, losses in begun:
-            result[batch] = -np.asarray(losses)[: len(batch)]
+            result[batch] = -np.asarray(losses['loss'])[: len(batch)]
         return result
