@@ -82,13 +82,12 @@ class Languages:
     @classmethod
     def of(cls, tokenizer: tokenizers.Tokenizer, tasks: Mapping[str, TaskNote]) -> 'Languages':
         """Takes the languages from the vocabulary and the tasks of a run's config.json, if any."""
-        trained = [task for task in tasks.values() if task['trained']]
-        targets = list(dict.fromkeys(t['target_lang'] for t in trained if t['target_lang']))
-        sources = {}
-        for lang in targets:
-            of_lang = {t['source_lang'] for t in trained if t['target_lang'] == lang}
-            if len(of_lang) == 1:
-                sources[lang] = of_lang.pop()
+        trained: dict[str, set[str | None]] = {}  # Target language -> source languages.
+        for task in tasks.values():
+            if task['trained'] and task['target_lang']:
+                trained.setdefault(task['target_lang'], set()).add(task['source_lang'])
+        targets = list(trained)
+        sources = {target: min(langs) for target, langs in trained.items() if len(langs) == 1}
         tokens = tokenizer.languages()
         if tokens and vocabularies.FAMILIES[tokenizer.family].needs_languages:
             why = f'its vocabulary has tokens of {len(tokens)} languages'
@@ -102,21 +101,17 @@ class Languages:
     def choose(self, name: str, lang: str | None) -> str | None:
         """The language that is meant by `lang`; None where none is named and none is known.
 
-        Messages call the model by its `name`.
-
         Raises:
           UserError: it is missing, or unknown to the model.
         """
-        lang = lang or self.default
-        if lang is None and self.allowed:
+        lang, allowed = lang or self.default, ', '.join(self.allowed)
+        if lang is None and allowed:
             raise UserError(
-                f'{name} needs a target language: {self.why}. Set target_lang to one of '
-                f'{", ".join(self.allowed)}'
+                f'{name} needs a target language: {self.why}. Set target_lang to one of {allowed}'
             )
-        if lang is not None and self.allowed and lang not in self.allowed:
+        if allowed and lang not in self.allowed:
             raise UserError(
-                f'{name} does not know the target language {lang!r}; '
-                f'allowed: {", ".join(self.allowed)}'
+                f'{name} does not know the target language {lang!r}; allowed: {allowed}'
             )
         return lang
 
@@ -172,7 +167,7 @@ class Reranker(abc.ABC):
 
     @property
     def facts(self) -> dict[str, Json]:
-        """Describes it for metrics.json: its kind, the name of its model and its weights."""
+        """Its entries in metrics.json: its kind, the name of its model and its weights."""
         model, *weights = dataclasses.fields(self)
         named = {field.name: getattr(self, field.name) for field in weights}
         return {self.kind: getattr(self, model.name).name, **named}
@@ -297,7 +292,7 @@ class Answerer(Generic[Asked, Answer]):
 
         Examples are read ahead by CHUNK_BATCHES batches at most; None says that it may take a while
         to the next one, so that those before it are answered first. `begin` dispatches a chunk;
-        `end` waits for what `begin` has returned, and gives the answers to the chunk.
+        `end` waits for it, and gives the answers.
         """
         for chunk, begun in in_flight(chunks(examples, self.batch_size), begin, depth=1):
             yield from end(chunk, begun)

@@ -33,9 +33,8 @@ class LanguageModel(Model):
         self.tokenizer = opened.tokenizer
         self.max_positions: int = opened.model.config.max_positions
         objective, model = opened.objective, opened.model
-        self._token_losses: Program = programs.shared(
-            type(objective).token_losses, objective, model
-        )
+        losses = type(objective).token_losses
+        self._token_losses: Program = programs.shared(losses, objective, model)
         self._states: Program = programs.shared(_states_at, model)
         whole = dict(batch_size=self.batch_size, max_length=self.max_positions)
         self._whole_texts = LengthBatches(mesh, **whole)
@@ -68,15 +67,9 @@ class LanguageModel(Model):
         end, before_answer = [self.tokenizer.eos_id], self.mark(source_lang, target_lang).target
         inputs = self._inputs([Example(text, source_lang, target_lang) for text in texts])
         ids = self.tokenizer.encode_batch(answers, target=True) if answers else []
-        return self.losses_of_ids(
-            [
-                {
-                    'inputs': before,
-                    'targets': np.concatenate([before_answer, answer, end]).astype(np.int32),
-                }
-                for before, answer in zip(inputs, ids, strict=True)
-            ]
-        )
+        targets = [np.concatenate([before_answer, answer, end]).astype(np.int32) for answer in ids]
+        pairs = zip(inputs, targets, strict=True)
+        return self.losses_of_ids([{'inputs': x, 'targets': y} for x, y in pairs])
 
     def losses_of_ids(self, examples: Sequence[Mapping[str, np.ndarray]]) -> list[np.ndarray]:
         """The loss in nats of each of an example's `targets`, given its `inputs`; ids in both.
@@ -93,8 +86,7 @@ class LanguageModel(Model):
         for batch, rows, width in self.batches.cut(longest):
             width = min(width, room)
             arrays = self._arrays([examples[i] for i in batch], rows, width, width)
-            nats = self.batches.run(self._token_losses, self._params, arrays)
-            begun.append((batch, width, nats))
+            begun.append((batch, width, self.batches.run(self._token_losses, self._params, arrays)))
         losses = [np.zeros(0)] * len(examples)
         for batch, width, nats in begun:
             for i, row in zip(batch, np.asarray(nats), strict=False):
@@ -107,9 +99,7 @@ class LanguageModel(Model):
     ) -> list[np.ndarray]:
         """The states of the last layer at some places of each text, [places, emb_dim] float32.
 
-        Args:
-          texts: ids, each [max_positions or less].
-          places: of the tokens whose states are wanted, from 0.
+        Texts are ids, each [max_positions or less]; places count tokens from 0.
         """
         begun = []
         for batch, rows, width in self._whole_texts.cut({i: len(x) for i, x in enumerate(texts)}):
@@ -120,8 +110,7 @@ class LanguageModel(Model):
                 arrays['tokens'][row, : len(texts[i])] = texts[i]
                 arrays['segments'][row, : len(texts[i])] = 1
                 arrays['places'][row, : len(places[i])] = places[i]
-            run = self._whole_texts.run(self._states, self._params, arrays)
-            begun.append((batch, run))
+            begun.append((batch, self._whole_texts.run(self._states, self._params, arrays)))
         states = [np.zeros((0, 0))] * len(texts)
         for batch, of_rows in begun:
             for i, of_row in zip(batch, np.asarray(of_rows, np.float32), strict=False):
