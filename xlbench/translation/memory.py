@@ -48,16 +48,12 @@ class Memory(contextlib.AbstractContextManager):
             raise self._trouble(error) from None
         with self._said(), self._connection:
             self._connection.execute('BEGIN IMMEDIATE')
-            self._make_table()
-
-    def _make_table(self) -> None:
-        """Makes the table, if it is missing."""
-        rows = self._connection.execute('SELECT type, name, sql FROM sqlite_master').fetchall()
-        found = [tuple(map(_text, row)) for row in rows]
-        if not found:
-            self._connection.execute(_TABLE)
-        elif found != [('table', 'kept', _TABLE)]:
-            raise sqlite3.DatabaseError('it has another form than a cache of translations')
+            rows = self._connection.execute('SELECT type, name, sql FROM sqlite_master').fetchall()
+            found = [tuple(map(_text, row)) for row in rows]
+            if not found:
+                self._connection.execute(_TABLE)
+            elif found != [('table', 'kept', _TABLE)]:
+                raise sqlite3.DatabaseError('it has another form than a cache of translations')
 
     def __exit__(self, *_: object) -> None:
         self._connection.close()

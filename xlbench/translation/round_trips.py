@@ -63,7 +63,8 @@ def round_trips(
     pieces = [words.english_sentences(text) if unit == 'sentence' else [text] for text in texts]
     forward = list(there.run(piece for of_text in pieces for piece in of_text))
     # An engine never sees a failure; its place stays empty, and is filled with the failure again.
-    returned = _returned(back, forward)
+    given = ['' if isinstance(text, Failure) else text for text in forward]
+    returned: list[str | Failure] = list(back.run(given)) if back else [''] * len(given)
     place = 0
     for of_text in pieces:
         end = place + len(of_text)
@@ -75,12 +76,6 @@ def round_trips(
             size = len(of_text)
             yield RoundTrip(' '.join(done[:size]), ' '.join(done[size:]).strip())
         place = end
-
-
-def _returned(back: Job | None, forward: Sequence[str | Failure]) -> list[str | Failure]:
-    if back is None:
-        return [''] * len(forward)
-    return list(back.run('' if isinstance(text, Failure) else text for text in forward))
 
 
 def _ngrams(text: str, n: int) -> collections.Counter[tuple[str, ...]]:
