@@ -156,15 +156,16 @@ def _where(args: argparse.Namespace) -> dict[str, Setting]:
 
 def _texts(args: argparse.Namespace) -> None:
     """Answers to a task of texts, scored."""
-    from xlbench import config as config_lib, score
+    from xlbench import benchmarks, config as config_lib, score
     from xlbench.prompting import engines, templates
     from xlbench.translation.jobs import Job
 
-    name, source, target = templates.template_name(args.task)
+    task = benchmarks.parse_task(args.task)
+    source, target = task.source, task.target
     if len(args.shots) > 1:
         raise UserError(f'--shots of {args.task} is one number, and a workdir has one system')
     lang = target if args.template_lang == templates.OWN else args.template_lang
-    template = templates.load(name, lang, args.templates)
+    template = templates.load(f'{task.benchmark}_{task.task}', lang, args.templates)
     (shots,) = args.shots
     where = _where(args)
     test = config_lib.open_task(args.task, 'test', **where)
