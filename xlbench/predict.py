@@ -45,17 +45,6 @@ UPOS. Words that do not fit into the model's length get the tag <CUT>.
 
   python -m xlbench.predict RUNS/pos < sentences.txt               # words with spaces between them
   python -m xlbench.predict RUNS/ner --input=test.conll --output=tagged.conll
-
-From Python:
-
-  from xlbench import predict
-
-  model = predict.load('RUNS/mtg')
-  texts = model.generate(['Rome is an old city. <answer> Rome'], target_lang='de', num_beams=4)
-  retriever = predict.load('RUNS/retriever')
-  replies = retriever.suggest(['Wann fährt der Zug?'], lang='de')
-  labels = predict.load('RUNS/xnli').classify([('Es regnet.', 'Es ist nass.')])
-  tags = predict.load('RUNS/pos').tag(['Hunde bellen', ['Katzen', 'schlafen']])
 """
 
 import argparse

@@ -36,12 +36,6 @@ English that is followed by translation (arXiv:2108.07140, Figure 6):
 
   python -m xlbench.translate chain RUNS/summariser translate:RUNS/translator \
       --task=clidsum_xsamsum_en_de --workdir=RUNS/sum_trans
-
-From Python:
-
-  from xlbench.translation import jobs
-
-  jobs.translate(['Good morning.'], 'apertium', 'en', 'es')
 """
 
 import argparse

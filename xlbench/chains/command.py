@@ -40,12 +40,6 @@ The task's data is that of the first run in the chain, of --like=WORKDIR, or of 
 same examples, whose inputs are read, such as clidsum_xsamsumviews_en_en where the first stage is an
 MV-BART. With --target_lang=LANG the chain writes another language than the task's targets are in;
 nothing is scored then.
-
-From Python, without a task:
-
-  from xlbench.chains import running
-
-  running.answers(['Anna: Hi!'], ['RUNS/summariser', 'translate:apertium'], 'en', 'es')
 """
 
 import argparse
