@@ -46,7 +46,7 @@ from xlbench.system.files import Json
 from xlbench.system.progress import Progress
 
 if TYPE_CHECKING:
-    from xlbench.inference.language_model import LanguageModel
+    from xlbench.inference.generator import LanguageModel
 
 _CHUNK = 32  # Dialogues that are sorted by length together.
 
@@ -64,7 +64,7 @@ def main(argv: Sequence[str]) -> None:
 def _mark(args: argparse.Namespace) -> int:
     """Marks the remaining dialogues and writes the output; returns the number of all dialogues."""
     # These load for a second; a slip need not wait.
-    from xlbench.inference.language_model import LanguageModel
+    from xlbench.inference.generator import LanguageModel
     from xlbench.inference.loading import load
 
     thresholds = ('keywords', 'redundancy', 'topics', 'official')

@@ -22,7 +22,7 @@ from ml_collections import ConfigDict
 from xlbench import decoding
 from xlbench.data import features, tokenizers, vocabularies
 from xlbench.evaluators.generation import Example, Prediction
-from xlbench.inference.exported import TaskNote
+from xlbench.inference.exported import Tasks
 from xlbench.parallel.length_batches import LengthBatches
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
@@ -80,7 +80,7 @@ class Languages:
     sources: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @classmethod
-    def of(cls, tokenizer: tokenizers.Tokenizer, tasks: Mapping[str, TaskNote]) -> 'Languages':
+    def of(cls, tokenizer: tokenizers.Tokenizer, tasks: Tasks) -> 'Languages':
         """Takes the languages from the vocabulary and the tasks of a run's config.json, if any."""
         trained: dict[str, set[str | None]] = {}  # Target language -> source languages.
         for task in tasks.values():
@@ -142,7 +142,7 @@ class LoadedModel:
     options: decoding.Options
     workdir: pathlib.Path | None = None
     config: ConfigDict | None = None
-    tasks: Mapping[str, TaskNote] = dataclasses.field(default_factory=dict)
+    tasks: Tasks = dataclasses.field(default_factory=dict)
     labels: tuple[str, ...] = ()
     continues: bool = False
     forces_first: bool = True

@@ -11,7 +11,7 @@ import os
 import pathlib
 import shutil
 from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import Any, TypeAlias, TypedDict
 
 from xlbench import config as config_lib
 from xlbench.data import tokenizers, vocabularies
@@ -21,18 +21,11 @@ from xlbench.settings.decoding import Options
 from xlbench.settings.ranges import check_block
 from xlbench.system import files, untrusted
 from xlbench.system.errors import UserError
-from xlbench.system.files import Json
+from xlbench.system.files import Block, Json
 
 NOTES = 'xlbench.json'
-
-
-class TaskNote(TypedDict, total=False):
-    """The note on a task in a run's config.json, or in xlbench.json; see config.RunTask."""
-
-    trained: bool
-    source_lang: str | None
-    target_lang: str | None
-    texts: int | None
+# Of a run's config.json, or of xlbench.json, by their names; each as config.RunTask.
+Tasks: TypeAlias = Mapping[str, Block]
 
 
 class Origin(TypedDict, total=False):
@@ -63,7 +56,7 @@ class Notes:
       objective: the block of the run's config.
       lengths: most tokens of 'inputs' and 'targets'.
       decoding: options of the final evaluation.
-      tasks: by name, see TaskNote.
+      tasks: see Tasks.
       model: fields of a dual encoder that no config.json has.
       evaluation: of a retriever, the block of its final evaluation, with the tasks whose response
         sets are in the folder.
@@ -106,7 +99,7 @@ def write_tokenizer(
     tokenizer: tokenizers.Tokenizer,
     folder: pathlib.Path,
     *,
-    tasks: Mapping[str, TaskNote],
+    tasks: Tasks,
     max_length: int | None,
 ) -> list[str]:
     """Writes the files that AutoTokenizer reads; returns remarks for the user, a line each.
@@ -178,7 +171,7 @@ def _write_sentencepiece(
     return remarks
 
 
-def _languages(tokenizer: tokenizers.Tokenizer, tasks: Mapping[str, TaskNote]) -> dict[str, Json]:
+def _languages(tokenizer: tokenizers.Tokenizer, tasks: Tasks) -> dict[str, Json]:
     """The keys of tokenizer_config.json that name the languages of a run."""
     known = tokenizer.language_tokens()
     if tokenizer.family == 'bert':  # In a text, [unused3] would be four pieces.
@@ -194,7 +187,7 @@ def _languages(tokenizer: tokenizers.Tokenizer, tasks: Mapping[str, TaskNote]) -
     return {'lang2id': dict(tokenizer.language_rows)} if tokenizer.language_rows else {}
 
 
-def target_languages(tasks: Mapping[str, TaskNote]) -> list[str]:
+def target_languages(tasks: Tasks) -> list[str]:
     """The target languages of a run's tasks, those that it was trained on first."""
     ordered = sorted(tasks.values(), key=lambda task: not task['trained'])
     return list(dict.fromkeys(task['target_lang'] for task in ordered if task['target_lang']))
@@ -203,7 +196,7 @@ def target_languages(tasks: Mapping[str, TaskNote]) -> list[str]:
 def generation(
     tokenizer: tokenizers.Tokenizer,
     options: Options,
-    tasks: Mapping[str, TaskNote],
+    tasks: Tasks,
     objective: Mapping[str, Json],
 ) -> dict[str, Json]:
     """The keys of generation_config.json that make `generate` answer as the run does."""

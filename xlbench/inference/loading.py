@@ -21,9 +21,8 @@ from xlbench.evaluators import generation
 from xlbench.huggingface import checkpoint as hf_checkpoint, hub, sentence_files, tensors
 from xlbench.inference import exported
 from xlbench.inference.answering import Languages, LoadedModel, digest_of, eval_blocks
-from xlbench.inference.generator import Model
+from xlbench.inference.generator import LanguageModel, Model
 from xlbench.inference.labeller import KINDS, Classifier, Tagger
-from xlbench.inference.language_model import LanguageModel
 from xlbench.inference.retriever import Retriever
 from xlbench.models import lora
 from xlbench.models.generator import Generator
