@@ -85,19 +85,20 @@ class Inputs:
         else:
             self._units = _blocks(lines) if format in _BLOCKS else enumerate(lines, 1)
         self._name, self._parse = name, parse
-        self._read_ahead: queue.Queue[
-            tuple[int, bytes | Record | Exception] | None
-        ] = queue.Queue(CHUNK_BATCHES * batch_size)
+        # Units with their numbers; None or an error ends them.
+        self._read_ahead = queue.Queue(CHUNK_BATCHES * batch_size)
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
-        number = 0
+        number, end = 0, None
         try:
             for number, unit in self._units:
                 self._read_ahead.put((number, unit))
-            self._read_ahead.put(None)
-        except (*readers.BROKEN, UserError) as error:
-            self._read_ahead.put((number + 1, error))
+        except readers.BROKEN as error:
+            end = UserError(f'{self._name}:{number + 1}: {readers.broken(error)}')
+        except UserError as error:  # It names its place.
+            end = error
+        self._read_ahead.put(end)
 
     def __iter__(self) -> Iterator[Asked | None]:
         while True:
@@ -106,17 +107,13 @@ class Inputs:
             except queue.Empty:
                 yield None
                 unit = self._read_ahead.get()
-            if unit is None:
+            if unit is None or isinstance(unit, UserError):
+                self.error = unit
                 return
             number, data = unit
             try:
-                if isinstance(data, readers.BROKEN):
-                    raise ValueError(readers.broken(data))
-                if isinstance(data, UserError):  # It names its place.
-                    self.error = data
-                    return
-                unit = _text(data, number) if isinstance(data, bytes) else data
-                record, example = self._parse(unit)
+                text = _text(data, number) if isinstance(data, bytes) else data
+                record, example = self._parse(text)
             except (UserError, ValueError) as error:
                 # The answers to the lines before it come first.
                 self.error = UserError(f'{self._name}:{number}: {error}')
@@ -227,15 +224,14 @@ def _value(record: Record, field: str) -> Json:
 def _generator_record(
     model: Model | Retriever, record: Record, field: str, langs: tuple[str | None, str | None]
 ) -> Parsed:
-    value = _value(record, field)
+    example = Example(_value(record, field), *langs)
     if model.languages.allowed:
-        names = ('source_lang', 'target_lang')
-        langs = tuple(record.get(n) or lang for n, lang in zip(names, langs, strict=True))
-    example = Example(value, *langs)
-    for name, part in zip((field, 'source_lang', 'target_lang'), example, strict=True):
+        named = {name: record[name] for name in example._fields[1:] if record.get(name)}
+        example = example._replace(**named)
+    for name, part in zip((field, *example._fields[1:]), example, strict=True):
         if not isinstance(part, str) and (part is not None or name == field):
             raise ValueError(f'{name} is {part!r}, not a text')
-    model.mark(*langs)
+    model.mark(*example[1:])
     return record, example
 
 
