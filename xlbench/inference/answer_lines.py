@@ -70,15 +70,12 @@ class Inputs:
     A table is read from the path `name`, everything else from the binary `file`. `parse` takes the
     text of a line or a block of lines, or the row of a table, and gives its record and example; it
     raises UserError or ValueError for what is no input.
-
-    Attributes:
-      records: of the examples that were given out; the writer of their answers removes them.
-      error: what ended the reading before its time.
     """
 
     def __init__(self, file: IO[bytes], name: str, format: str, parse: Parse, batch_size: int):
+        # Of the examples that were given out; the writer of their answers removes them.
         self.records: collections.deque[Record] = collections.deque()
-        self.error: UserError | None = None
+        self.error: UserError | None = None  # What ended the reading before its time.
         lines = readers.raw_lines(file)
         if format in TABLES:
             self._units = _rows(name, format)

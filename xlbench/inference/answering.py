@@ -65,18 +65,12 @@ class Tagged:
 
 @dataclasses.dataclass(frozen=True)
 class Languages:
-    """The target languages that a model can be asked for.
+    """The target languages that a model can be asked for, as ISO codes."""
 
-    Attributes:
-      allowed: ISO codes; none where nothing tells the model a language.
-      default: the one that is meant when none is named, if there is only one.
-      why: how the model comes to know several, for messages.
-      sources: target -> the source language that training had for it, where that is one.
-    """
-
-    allowed: tuple[str, ...] = ()
-    default: str | None = None
-    why: str = ''
+    allowed: tuple[str, ...] = ()  # None where nothing tells the model a language.
+    default: str | None = None  # The one that is meant when none is named, if there is only one.
+    why: str = ''  # How the model comes to know several, for messages.
+    # Target -> the source language that training had for it, where that is one.
     sources: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @classmethod
@@ -118,34 +112,22 @@ class Languages:
 
 @dataclasses.dataclass(frozen=True)
 class LoadedModel:
-    """A model with all that its folder says of it.
-
-    Attributes:
-      params: on the mesh.
-      lengths: most tokens of 'inputs' and 'targets' as the final evaluation has them, otherwise
-        what the model holds.
-      known: languages that a model that writes texts can be asked for.
-      options: how such a model decodes in the final evaluation.
-      workdir, config: of the run; None for a checkpoint that no run of ours has trained.
-      tasks: what the run's config.json says about each task, see Languages.of.
-      labels: of a classifier or tagger, in the order of their ids.
-      continues: whether answers go on in the middle of a text, so that no end is put behind it.
-      forces_first: whether answers have to begin as targets do, see Tokenizer.forced_first.
-    """
+    """A model with all that its folder says of it."""
 
     model: nn.Module
-    params: Params
+    params: Params  # On the mesh.
     tokenizer: tokenizers.Tokenizer
     objective: Objective
+    # Most tokens of 'inputs' and 'targets': the final evaluation's, else what the model holds.
     lengths: Mapping[str, int]
     known: Languages
-    options: decoding.Options
-    workdir: pathlib.Path | None = None
-    config: ConfigDict | None = None
+    options: decoding.Options  # Of a model that writes texts, in the final evaluation.
+    workdir: pathlib.Path | None = None  # None where no run of ours has trained it.
+    config: ConfigDict | None = None  # Likewise.
     tasks: Tasks = dataclasses.field(default_factory=dict)
-    labels: tuple[str, ...] = ()
-    continues: bool = False
-    forces_first: bool = True
+    labels: tuple[str, ...] = ()  # Of a classifier or tagger, in the order of their ids.
+    continues: bool = False  # Answers go on in the middle of a text, without an end behind it.
+    forces_first: bool = True  # Answers have to begin as targets do, see Tokenizer.forced_first.
 
 
 def eval_blocks(config: ConfigDict) -> list[dict[str, Json]]:
@@ -158,12 +140,9 @@ class Reranker(abc.ABC):
     """Gives the answers of n-best lists new scores, and sorts each list by them.
 
     A subclass has the model that ranks as its first field, and its weights as fields of floats.
-
-    Attributes:
-      kind: what metrics.json and the names of folders call it.
     """
 
-    kind: ClassVar[str]
+    kind: ClassVar[str]  # What metrics.json and the names of folders call it.
 
     @property
     def facts(self) -> dict[str, Json]:
@@ -192,10 +171,8 @@ class Reranker(abc.ABC):
           UserError: there is only one.
         """
         if options.hypotheses < 2:
-            raise UserError(
-                'a single answer cannot be ranked again; set num_beams, or draw several samples '
-                'with num_return'
-            )
+            several = 'set num_beams, or draw several samples with num_return'
+            raise UserError(f'a single answer cannot be ranked again; {several}')
         return dataclasses.replace(options, num_return=options.hypotheses)
 
     def rerank(

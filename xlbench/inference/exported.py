@@ -50,23 +50,16 @@ def objective(folder: str | os.PathLike, family: str) -> dict[str, Json]:
 
 @dataclasses.dataclass(frozen=True)
 class Notes:
-    """The content of xlbench.json.
+    """The content of xlbench.json."""
 
-    Attributes:
-      objective: the block of the run's config.
-      lengths: most tokens of 'inputs' and 'targets'.
-      decoding: options of the final evaluation.
-      tasks: see Tasks.
-      model: fields of a dual encoder that no config.json has.
-      evaluation: of a retriever, the block of its final evaluation, with the tasks whose response
-        sets are in the folder.
-    """
-
-    objective: dict[str, Any]
-    lengths: dict[str, int]
+    objective: dict[str, Any]  # The block of the run's config.
+    lengths: dict[str, int]  # Most tokens of 'inputs' and 'targets'.
+    # Options of the final evaluation.
     decoding: dict[str, Any] = dataclasses.field(default_factory=dict)
-    tasks: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    tasks: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)  # See Tasks.
+    # Fields of a dual encoder that no config.json has.
     model: dict[str, Any] = dataclasses.field(default_factory=dict)
+    # Of a retriever: its final evaluation, with the tasks whose response sets are in the folder.
     evaluation: dict[str, Any] = dataclasses.field(default_factory=dict)
     run: Origin = dataclasses.field(default_factory=lambda: Origin())
 
