@@ -88,16 +88,11 @@ class Engine(Protocol):
         ...
 
     def identity(self, source: str, target: str) -> str:
-        """One line that says what makes the translations: name, version and settings.
-
-        A translation is made once for each identity; another version of an engine is another one.
-        """
+        """One line that says what makes the translations, once each: name, version and settings."""
         ...
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str | Failure]:
-        """The translation of each text, in order; a Failure where there is none.
-
-        The texts are at most `batch_size`, and none is empty.
+        """The translation of each of at most `batch_size` texts, in order; a Failure without one.
 
         Raises:
           UserError: the engine as a whole does not work.
