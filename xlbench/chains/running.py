@@ -257,9 +257,9 @@ def answers(
     """Runs a chain on texts: the answer to each text, of several the best.
 
     Args:
-      texts: in the language `source`, an ISO code.
+      texts: in one language.
       chain: the stages, as a command line has them; see xlbench/chains/command.py.
-      target: the language of the answers.
+      source, target: ISO codes of the texts and of the answers.
       cache: folder of answers that are kept by text and model; '' keeps none.
 
     Raises:

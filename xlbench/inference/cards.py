@@ -229,7 +229,7 @@ def _each_once(names: Iterable[str]) -> list[str] | None:
 
 
 def _mark(tokenizer: tokenizers.Tokenizer, lang: str, notes: Notes) -> dict[str, str] | None:
-    """What tells a model a target language: 'before' the input, to `generate`, and on 'load'."""
+    """The mark of a target language: 'before' the input, to 'generate', and on 'load'; or None."""
     if tokenizer.tags == 'target_in_source':
         return {'before': f'<{lang}> ', 'generate': '', 'load': ''}
     token, first = tokenizer.language_tokens().get(lang), forced_first(tokenizer, lang)

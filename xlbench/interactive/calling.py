@@ -1,4 +1,4 @@
-"""What all of them share: arguments become flags, failures one line, rows pandas frames."""
+"""Arguments as flags, failures as one line, rows as pandas frames: what all of them share."""
 
 import functools
 import os
