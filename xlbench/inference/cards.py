@@ -7,7 +7,6 @@ who publishes it. Its text is the template card.md.
 import json
 import pathlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
 
 import jinja2
 
@@ -75,6 +74,8 @@ def text(
         datasets=None if is_sample else _each_once(map(_first_word, trained)),
         model_name=name,
     )
+    writes = () if family in _KINDS else target_languages(notes.tasks)
+    marks = {lang: _mark(tokenizer, lang, notes) for lang in writes}
     facts = {'git': about.get('git'), 'versions': about.get('versions')}
     signatures = {f'{m}: {text}' for r in results for m, text in r.signatures.items()}
     templates = jinja2.Environment(
@@ -87,7 +88,13 @@ def text(
     templates.filters |= {'text': render.markdown_text, 'items': render.items, 'repr': repr}
     templates.filters['code'] = lambda *of: '\n'.join(render.code_block(*of))
     page = templates.get_template('card.md').render(
-        **_usage(family, model, tokenizer, notes),
+        kind=_KINDS.get(family) or FAMILIES[family].kind,
+        model=model,
+        tokenizer=tokenizer,
+        notes=notes,
+        marks={lang: mark for lang, mark in marks.items() if mark},
+        has_pairs=any(one['trained'] and one.get('texts') == 2 for one in notes.tasks.values()),
+        is_sentencepiece=isinstance(tokenizer, tokenizers.SentencePieceTokenizer),
         metadata=metadata,
         name=name,
         source=source,
@@ -114,31 +121,10 @@ def text(
         config='\n'.join(
             f'{k}: {json.dumps(v, ensure_ascii=False)}' for k, v in sorted(config.items())
         ),
-        lengths=notes.lengths,
-        decodes=bool(notes.decoding),
         scored_languages=_languages(notes, scored),
     )
     # The machine's folders are nobody's business, and of no use elsewhere.
     return origins.without_places(page)
-
-
-def _usage(
-    family: str, model: TransformerConfig, tokenizer: tokenizers.Tokenizer, notes: Notes
-) -> dict[str, Any]:
-    """Returns the values by which card.md shows how a folder gives the answers of its run."""
-    marks = {}
-    if family not in _KINDS:
-        marks = {lang: _mark(tokenizer, lang, notes) for lang in target_languages(notes.tasks)}
-    return {
-        'kind': _KINDS.get(family) or FAMILIES[family].kind,
-        'model': model,
-        'has_pairs': any(one['trained'] and one.get('texts') == 2 for one in notes.tasks.values()),
-        'word_piece': notes.objective.get('word_piece', 'last'),
-        'marks': {lang: mark for lang, mark in marks.items() if mark},
-        # The other tokenizers put it there themselves.
-        'needs_end': tokenizer.family in ('gpt2', 'llama', 'qwen2'),
-        'is_sentencepiece': isinstance(tokenizer, tokenizers.SentencePieceTokenizer),
-    }
 
 
 def _metadata(
