@@ -255,18 +255,13 @@ class Model(Answerer[Example, list[Prediction]]):
         A first token that decoding forces has the probability 1, as in a Prediction, and the mark
         behind an end has none. Answers longer than max_input_length are cut, like inputs.
         """
-        end = [self._tokenizer.eos_id]
-        marks = [self.mark(example.source_lang, example.target_lang) for example in examples]
-        ids = self._tokenizer.encode_batch(answers, target=True)
-        pairs = [
-            {'inputs': row, 'targets': np.concatenate([mark.target, answer, end]).astype(np.int32)}
-            for row, mark, answer in zip(self._inputs(examples), marks, ids, strict=True)
-        ]
+        pairs = self._pairs(examples, answers)
         longest = {i: max(map(len, pair.values())) for i, pair in enumerate(pairs)}
         begun = []
         for batch, rows, width in self.batches.cut(longest):
             arrays = self._arrays([pairs[i] for i in batch], rows, width, width)
-            first, scored = marks[batch[0]].forced_first, arrays['decoder_loss_weights']
+            first = self.mark(*examples[batch[0]][1:]).forced_first
+            scored = arrays['decoder_loss_weights']
             if self._conventions.begin(first, self._opened.objective.view)[1] is not None:
                 scored[:, 0] = 0
             if self._conventions.language_last:  # A mark stands behind the end, which none decodes.
@@ -276,6 +271,18 @@ class Model(Answerer[Example, list[Prediction]]):
         for batch, losses in begun:
             result[batch] = -np.asarray(losses['loss'])[: len(batch)]
         return result
+
+    def _pairs(
+        self, examples: Sequence[Example], answers: Sequence[str]
+    ) -> list[dict[str, np.ndarray]]:
+        """The ids of examples with those of the answers to them, marks and ends included."""
+        end = [self._tokenizer.eos_id]
+        marks = [self.mark(example.source_lang, example.target_lang) for example in examples]
+        ids = self._tokenizer.encode_batch(answers, target=True) if answers else []
+        return [
+            {'inputs': row, 'targets': np.concatenate([mark.target, answer, end]).astype(np.int32)}
+            for row, mark, answer in zip(self._inputs(examples), marks, ids, strict=True)
+        ]
 
 
 class LanguageModel(Model):
@@ -290,11 +297,10 @@ class LanguageModel(Model):
         self.tokenizer = opened.tokenizer
         self.max_positions: int = opened.model.config.max_positions
         objective, model = opened.objective, opened.model
-        losses = type(objective).token_losses
-        self._token_losses = programs.shared(losses, objective, model)
+        self._token_losses = programs.shared(type(objective).token_losses, objective, model)
         self._states = programs.shared(_states_at, model)
-        whole = dict(batch_size=self.batch_size, max_length=self.max_positions)
-        self._whole_texts = LengthBatches(mesh, **whole)
+        sizes = dict(batch_size=self.batch_size, max_length=self.max_positions)
+        self._whole_texts = LengthBatches(mesh, **sizes)
 
     def token_losses(
         self,
@@ -321,12 +327,9 @@ class LanguageModel(Model):
             check_list(values, 'token_losses')
         if len(texts) != len(answers):
             raise UserError(f'{len(answers)} answers to {len(texts)} texts; each text has one')
-        end, before_answer = [self.tokenizer.eos_id], self.mark(source_lang, target_lang).target
-        inputs = self._inputs([Example(text, source_lang, target_lang) for text in texts])
-        ids = self.tokenizer.encode_batch(answers, target=True) if answers else []
-        targets = [np.concatenate([before_answer, answer, end]).astype(np.int32) for answer in ids]
-        pairs = zip(inputs, targets, strict=True)
-        return self.losses_of_ids([{'inputs': x, 'targets': y} for x, y in pairs])
+        self.mark(source_lang, target_lang)  # Languages are checked even if there are no texts.
+        examples = [Example(text, source_lang, target_lang) for text in texts]
+        return self.losses_of_ids(self._pairs(examples, answers))
 
     def losses_of_ids(self, examples: Sequence[Mapping[str, np.ndarray]]) -> list[np.ndarray]:
         """The loss in nats of each of an example's `targets`, given its `inputs`; ids in both.

@@ -37,9 +37,7 @@ class Template(msgspec.Struct, forbid_unknown_fields=True):
     instruction: str = ''  # Before all examples.
     labels: dict[str, str] = {}  # Label -> answer.
 
-    def prompt(
-        self, shots: Sequence[tuple[Example, str]], asked: Example, language: str
-    ) -> str:
+    def prompt(self, shots: Sequence[tuple[Example, str]], asked: Example, language: str) -> str:
         """Returns the prompt of an example, behind others with their answers."""
         parts = [self._filled(self.instruction, asked, language)] if self.instruction else []
         parts += [f'{self._filled(self.example, x, language)} {answer}' for x, answer in shots]
