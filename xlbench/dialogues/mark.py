@@ -40,7 +40,7 @@ from xlbench.commands import BATCH_SIZE
 from xlbench.data import marks, readers, rows
 from xlbench.data.marks import KINDS, Settings
 from xlbench.system import errors, files, locks
-from xlbench.system.command_line import CommandLine, flag
+from xlbench.system.command_line import CommandLine, flag, words
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
 from xlbench.system.progress import Progress
@@ -112,13 +112,16 @@ def annotate(
     remaining = iter(dialogues)
     while chunk := list(itertools.islice(remaining, _CHUNK)):
         read = [marks.utterances_of(dialogue) for dialogue in chunk]
-        pieces = [[_pieces(reader, u.words) for u in utterances] for utterances in read]
+        # The ids of each word, as they are behind the colon after a name.
+        pieces = [[_ids(reader, u.words) for u in utterances] for utterances in read]
         losses = iter(_losses(reader, pieces))
-        states = _states(reader, pieces) if 'redundancy' in kinds else [None] * len(chunk)
+        states: Sequence[np.ndarray | None] = [None] * len(chunk)
+        if 'redundancy' in kinds:
+            states = _states(reader, pieces)
         for utterances, of_dialogue, vectors in zip(read, pieces, states, strict=True):
             scored = utterances[:1]
-            for utterance, words in zip(utterances[1:], of_dialogue[1:], strict=True):
-                of_words = marks.word_losses(next(losses).tolist(), [*map(len, words)])
+            for utterance, ids in zip(utterances[1:], of_dialogue[1:], strict=True):
+                of_words = marks.word_losses(next(losses).tolist(), [*map(len, ids)])
                 scored.append(dataclasses.replace(utterance, losses=of_words))
             cosines = [] if vectors is None else marks.similarities(vectors)
             yield marks.marked_text(
@@ -129,9 +132,8 @@ def annotate(
             )
 
 
-def _pieces(reader: 'LanguageModel', words: Sequence[str]) -> list[np.ndarray]:
-    """The ids of each word, as they are behind the colon after a name."""
-    return reader.tokenizer.encode_batch([f' {word}' for word in words]) if words else []
+def _ids(reader: 'LanguageModel', spoken: Sequence[str]) -> list[np.ndarray]:
+    return reader.tokenizer.encode_batch([f' {word}' for word in spoken]) if spoken else []
 
 
 def _losses(
@@ -150,13 +152,13 @@ def _losses(
 
 def _states(
     reader: 'LanguageModel', pieces: Sequence[Sequence[Sequence[np.ndarray]]]
-) -> list[np.ndarray | None]:
+) -> list[np.ndarray]:
     """The state at the end of each utterance, [utterances, features] of each dialogue."""
     parts: list[tuple[int, list[np.ndarray]]] = []  # (number of its dialogue, utterances)
     for number, dialogue in enumerate(pieces):
         used = reader.max_positions  # Each part is within them; a longer utterance keeps its end.
-        for words in dialogue:
-            ids = np.append(_joined(words), reader.tokenizer.eos_id)[-reader.max_positions :]
+        for utterance in dialogue:
+            ids = np.append(_joined(utterance), reader.tokenizer.eos_id)[-reader.max_positions :]
             used += len(ids)
             if used > reader.max_positions:
                 parts.append((number, []))
@@ -170,8 +172,8 @@ def _states(
     return [np.concatenate(of) if of else np.zeros((0, 1)) for of in states]
 
 
-def _joined(words: Sequence[np.ndarray]) -> np.ndarray:
-    return np.concatenate([np.zeros(0, np.int32), *words])
+def _joined(pieces: Sequence[np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.zeros(0, np.int32), *pieces])
 
 
 def _append(file: IO[bytes], value: Json) -> None:
@@ -222,7 +224,7 @@ def _write(output: str, part: str) -> None:
 
 
 def _marks(text: str) -> tuple[str, ...]:
-    chosen = tuple(filter(None, text.split(',')))
+    chosen = words(text)
     for name in chosen:
         if name not in KINDS:
             raise errors.unknown('kind of marks in --marks', name, KINDS)
