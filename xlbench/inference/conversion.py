@@ -55,20 +55,17 @@ IDS = {
 
 
 def to_workdir(source: str, target: pathlib.Path, extra_tokens: Sequence[str] = ()) -> list[str]:
-    """Reads a folder or hub name, writes a workdir `target`; returns lines for the user.
+    """Reads a folder or hub name, writes a new workdir `target`; returns lines for the user.
 
-    Args:
-      source: see huggingface/hub.py.
-      target: does not exist yet.
-      extra_tokens: words that become one token each.
+    The extra tokens are words that become one token each.
 
     Raises:
       UserError: before anything is written, if the checkpoint is not whole.
     """
     checkpoint = hf_checkpoint.open(source)
     checkpoint.check()
-    count = sum(int(np.prod(shape)) for shape in checkpoint.shapes.values())
-    said = [f'{source}: {checkpoint.family}, {quantity(count)} parameters']
+    sizes = {path: math.prod(shape) for path, shape in checkpoint.shapes.items()}
+    said = [f'{source}: {checkpoint.family}, {quantity(sum(sizes.values()))} parameters']
     with locks.atomic_folder(target) as temporary:
         vocabulary = temporary / 'tokenizer'
         vocabulary.mkdir()
@@ -98,20 +95,18 @@ def to_workdir(source: str, target: pathlib.Path, extra_tokens: Sequence[str] = 
             tensors.write_json(vocabulary / hub.CONFIG, content)
         boxes = hf_checkpoint.boxed_params(models.build(**checkpoint.model))
         flat = {}
-        sizes = {path: 4 * math.prod(shape) for path, shape in checkpoint.shapes.items()}
-        with Progress('read', sum(sizes.values()), 'B') as progress:
+        with Progress('read', 4 * sum(sizes.values()), 'B') as progress:
             for path, size in sizes.items():
                 value = checkpoint.read_param(path)
                 if add and 'vocab' in boxes[path].names:
                     value = _with_rows(value, boxes[path].names.index('vocab'), *add)
                 flat[path] = jnp.asarray(value)
-                progress.add(size)
-        vocabulary_path = str(target.absolute() / 'tokenizer')
+                progress.add(4 * size)
         objective = exported.objective(checkpoint.folder, checkpoint.family)
         # That a run with these parameters would have been started with.
         config = {
             'seed': 0,
-            'data': {'root': '', 'vocabulary': vocabulary_path, 'sample': False},
+            'data': {'root': '', 'vocabulary': f'{target.absolute()}/tokenizer', 'sample': False},
             'model': checkpoint.model,
             'init_from': source,
             'lora': {'rank': 0},
@@ -176,25 +171,14 @@ def _with_rows(value: np.ndarray, axis: int, first: int, end: int) -> np.ndarray
 
 
 def to_folder(
-    workdir: str,
+    workdir: str,  # Of a run, or converted.
     target: pathlib.Path,
     step: int,
-    dtype: str = 'float32',
-    lora: str | None = None,
-    adapter: str = '',
+    dtype: str = 'float32',  # Of the weights in the files.
+    lora: str | None = None,  # 'separate' writes the adapter alone; else it is merged.
+    adapter: str = '',  # The language of the one that is meant, where a run has several.
 ) -> list[str]:
-    """Reads a checkpoint of a workdir, writes a folder that transformers loads.
-
-    Args:
-      workdir: of a run, or converted.
-      target: does not exist yet.
-      step: the checkpoint.
-      dtype: of the weights in the files.
-      lora: 'merged' into the weights (also None), or 'separate': the adapter alone is written.
-      adapter: the language of the one that is meant, where a run has several.
-
-    Returns:
-      Lines for the user.
+    """Reads a checkpoint, writes a new folder that transformers loads; returns lines for the user.
 
     Raises:
       UserError: there is no such form of the model, or an option cannot be.
