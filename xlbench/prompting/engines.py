@@ -58,18 +58,15 @@ def ask(job: Job, requests: Sequence[Request]) -> list[str]:
 
 
 def choose(
-    text: str, first: Mapping[str, float], scores: Sequence[float], answers: Sequence[str]
+    text: str,  # Of the model.
+    first: Mapping[str, float],  # Log-probabilities of first tokens.
+    scores: Sequence[float],  # Log-probability of each answer, if known.
+    answers: Sequence[str],
 ) -> str:
-    """Chooses an answer: by the scores, else by the first token, else by the text.
+    """Chooses one of the answers: by the scores, else by the first token, else by the text.
 
-    Args:
-      text: of the model.
-      first: log-probabilities of first tokens; an answer gets that of the best one that begins it.
-      scores: log-probability of each answer, if known.
-      answers: to choose from; if none, the first paragraph of the text is returned as one line.
-
-    Returns:
-      One of the answers, or '' if the text has none of them.
+    An answer has the score of the best first token that begins it. It is '' if the text has none of
+    them. Where there are none, it is the first paragraph of the text as one line.
     """
     line = ' '.join(text.strip().partition('\n\n')[0].split())
     if not answers:

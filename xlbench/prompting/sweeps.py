@@ -28,14 +28,7 @@ _TOKENS_A_WORD = 8  # The most for a tagged word in an answer.
 
 
 class Language:
-    """The buckets and the test set of a task in one language.
-
-    Attributes:
-      name: of the SeqIO task.
-      labels: of the task.
-      test: the test examples.
-      contents: the hash of each split that was read.
-    """
+    """The buckets and the test set of a task in one language."""
 
     def __init__(
         self,
@@ -45,16 +38,16 @@ class Language:
         shots: Sequence[int],  # Values of K; 0 needs no buckets.
         num_examples: int,  # Of the test set; 0: all.
     ):
-        self.name, self.lang = topics.task_name(task, lang), lang
-        self._is_tagging = topics.is_tagging(task)
-        test = open_split(self.name, 'test')
+        name = topics.task_name(task, lang)  # Of the SeqIO task.
+        self.lang, self._is_tagging = lang, topics.is_tagging(task)
+        test = open_split(name, 'test')
         self.test = test.read(results.drawn(len(test), num_examples))
         self.labels: list[str] = test.manifest['labels']
-        self.contents = {f'{self.name}/test': test.content}
+        self.contents = {f'{name}/test': test.content}  # The hash of each split that is read.
         self._shots: dict[int, dict[int, list[Example]]] = {}
         for k in filter(None, shots):
-            split = open_split(self.name, f'shots_{k}')
-            self.contents[f'{self.name}/{split.split}'] = split.content
+            split = open_split(name, f'shots_{k}')
+            self.contents[f'{name}/{split.split}'] = split.content
             buckets = self._shots[k] = {}
             for record in split.read(range(len(split))):
                 buckets.setdefault(int(record['bucket']), []).append(record)
