@@ -22,7 +22,7 @@ from ml_collections import ConfigDict
 from xlbench import decoding
 from xlbench.data import features, tokenizers, vocabularies
 from xlbench.evaluators.generation import Example, Prediction
-from xlbench.inference.exported import Tasks
+from xlbench.inference.exported import Tasks, target_languages
 from xlbench.parallel.length_batches import LengthBatches
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
@@ -87,10 +87,8 @@ class Languages:
             why = f'its vocabulary has tokens of {len(tokens)} languages'
             return cls(tokens, None, why, sources)
         # One that it was not trained on is asked for where transfer to it is evaluated.
-        others = [task['target_lang'] for task in tasks.values()]
-        allowed = tuple(dict.fromkeys(lang for lang in [*targets, *others] if lang))
-        default = targets[0] if len(targets) == 1 else None
-        return cls(allowed, default, f'it was trained on {", ".join(targets)}', sources)
+        allowed, why = tuple(target_languages(tasks)), f'it was trained on {", ".join(targets)}'
+        return cls(allowed, targets[0] if len(targets) == 1 else None, why, sources)
 
     def choose(self, name: str, lang: str | None) -> str | None:
         """The language that is meant by `lang`; None where none is named and none is known.
