@@ -207,8 +207,6 @@ class Answerer(Generic[Asked, Answer]):
       batches: cuts texts into batches of few shapes.
     """
 
-    languages: Languages
-
     def __init__(
         self, name: str, opened: LoadedModel, mesh: Mesh, *, batch_size: int, max_input_length: int
     ):
