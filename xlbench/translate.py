@@ -48,7 +48,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
-from xlbench import jobs
+from xlbench import config as config_lib, jobs
 from xlbench.settings import decoding
 from xlbench.system import errors, files, locks
 from xlbench.system.command_line import (
@@ -183,7 +183,6 @@ def _files(args: argparse.Namespace) -> tuple['Form', Iterator['Record'], dict[s
 
 def _examples(args: argparse.Namespace) -> tuple['Form', Iterator['Record'], dict[str, str]]:
     """The examples of --input_task as records, their form, and the hash of what was prepared."""
-    from xlbench import config as config_lib
     from xlbench.data import outputs
     from xlbench.translation import records
 
@@ -212,7 +211,6 @@ def _about(
     args: argparse.Namespace, hashes: Mapping[str, str], job: Job, failed: 'Failed', output: str
 ) -> dict[str, object]:
     """Returns what made the output, which is in a file that does not have its name yet."""
-    from xlbench import config as config_lib
     from xlbench.data import outputs
 
     names = ('place', 'text', 'reason')
