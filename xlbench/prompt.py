@@ -85,6 +85,7 @@ def main(argv: Sequence[str]) -> None:
 
 def _labels(args: argparse.Namespace) -> None:
     """A sweep over languages, numbers of shots and buckets."""
+    import msgspec
     from ml_collections import ConfigDict
 
     from xlbench import config as config_lib
@@ -125,7 +126,7 @@ def _labels(args: argparse.Namespace) -> None:
         'source_workdir': '',
         'prompt': {
             'engines': {lang: job.identity for lang, job in jobs.items()},
-            'templates': {lang: templates.facts(one) for lang, one in chosen.items()},
+            'templates': {lang: msgspec.to_builtins(one) for lang, one in chosen.items()},
         },
     })  # fmt: skip
     contents = {name: of for one in data.values() for name, of in one.contents.items()}

@@ -119,11 +119,9 @@ def run(
     Rows that the journal has are skipped. If the engine does not answer, a UserError ends the
     sweep; earlier rows are kept.
     """
-    gold = {
-        lang: of_lang.flat([x['targets'].tolist() for x in of_lang.test])
-        for lang, of_lang in data.items()
-    }
+    gold = {}
     for lang, of_lang in data.items():
+        gold[lang] = of_lang.flat([x['targets'].tolist() for x in of_lang.test])
         journal.add_gold(asked[0].task, lang, gold[lang], of_lang.labels, len(of_lang.test))
     view = 'tagging' if topics.is_tagging(asked[0].task) else 'classification'
     left = [row for row in asked if not journal.has(row.key)]

@@ -12,7 +12,7 @@ itself. In tagging, an answer is word/TAG word/TAG ...
 
 import pathlib
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -22,7 +22,7 @@ from xlbench.benchmarks import languages
 from xlbench.data import outputs, prepared
 from xlbench.data.features import Example
 from xlbench.prompting.engines import Request
-from xlbench.system import errors, files
+from xlbench.system import errors
 from xlbench.system.errors import UserError
 
 OWN = 'own'  # Stands for the language of the task.
@@ -88,11 +88,6 @@ def load(task: str, language: str, path: str = '') -> Template:
         if odd or not named.is_valid():
             raise errors.unknown(f'place in {place}', min(odd, default='$'), sorted(_PLACES))
     return template
-
-
-def facts(template: Template) -> Mapping[str, files.Json]:
-    """Returns the template as plain data, for the config of a run."""
-    return msgspec.to_builtins(template)
 
 
 def requests(
