@@ -21,7 +21,6 @@ good; by default every dialogue has the whole window.
 
 import argparse
 import hashlib
-import io
 import itertools
 import os
 import zipfile
@@ -93,9 +92,8 @@ def _encoded(
             array = read_vectors(kept, digest)
             if array is None:
                 array = encoder(texts)
-                content = io.BytesIO()
-                np.savez(content, vectors=array, digest=np.array(digest))
-                files.write(kept, content.getvalue())
+                with files.replacing(kept) as file:
+                    np.savez(file, vectors=array, digest=np.array(digest))
             else:
                 print(f'{kept} is up to date', flush=True)
         ends = np.cumsum([len(dialogue) for dialogue in dialogues])[:-1]
