@@ -159,14 +159,10 @@ def _text(data: bytes, number: int) -> str:
 def parser(
     model: Answering,
     format: str,
-    field: str | None,
-    langs: tuple[str | None, str | None] = (None, None),
+    field: str | None,  # Of the text in a record; two with a comma for pairs; None: the model's.
+    langs: tuple[str | None, str | None],  # Source and target, where a record names no others.
 ) -> Parse:
     """The parser that turns an input into a record and an example of this model.
-
-    The text of a JSONL record or a row is in `field`; two with a comma where a classifier takes
-    pairs, and None is the default of that kind of model. `langs` are source and target language
-    where a record does not name its own.
 
     Raises:
       UserError: the model cannot take inputs of that format.
@@ -323,11 +319,7 @@ class AnswerWriter:
 
     @contextlib.contextmanager
     def begin(self, file: IO[bytes]) -> Iterator[Callable[[Record, Answered], None]]:
-        """Begins a binary file, and ends it when all is written.
-
-        Yields:
-          What writes the answers to an input, given its record.
-        """
+        """Begins a binary file, ends it when all is written; yields the writer of a record."""
         if self.format == 'parquet':
             with self._parquet(file) as write:
                 yield write
@@ -383,11 +375,10 @@ class AnswerWriter:
 
     @contextlib.contextmanager
     def _parquet(self, file: IO[bytes]) -> Iterator[Callable[[Record, Answered], None]]:
-        """Writes a table with its predictions as Parquet.
+        """Writes a table with its predictions as Parquet; one that lacks is null, tags are a list.
 
         Columns of Parquet keep their types, but the numbers of named labels become their names.
-        Those of CSV and TSV are strings. The tags of a text are a list. A missing prediction, as of
-        an empty message, is null.
+        Those of CSV and TSV are strings.
         """
         import pyarrow
         from pyarrow import parquet
