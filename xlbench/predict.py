@@ -62,11 +62,11 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
 
 from xlbench.data import readers, rows
 from xlbench.inference import answer_lines, reranking
-from xlbench.inference.answer_lines import Answered, Answering, Asked
+from xlbench.inference.answer_lines import Answered, Asked
 from xlbench.inference.answering import Classified, Prediction, Suggestion, Tagged
 from xlbench.inference.generator import Model
 from xlbench.inference.labeller import Classifier, Tagger
-from xlbench.inference.loading import load
+from xlbench.inference.loading import Answering, load
 from xlbench.inference.reranking import Mmi, Relevance
 from xlbench.inference.retriever import NUM_SUGGESTIONS, Retriever
 from xlbench.parallel import cluster, programs

@@ -26,6 +26,7 @@ from xlbench.inference.answering import (
 )
 from xlbench.inference.generator import Model
 from xlbench.inference.labeller import Classifier, Tagger, Texts
+from xlbench.inference.loading import Answering
 from xlbench.inference.retriever import Retriever
 from xlbench.system import errors, untrusted
 from xlbench.system.errors import UserError
@@ -42,7 +43,6 @@ _SPLIT_WORD = re.compile(r'[0-9]+(-[0-9]+|\.[0-9]+)')  # Numbers of CoNLL-U that
 _NO_WORD = re.compile(rb'-DOCSTART-|#\s*\S+\s*=')
 
 Record: TypeAlias = dict[str, Json]
-Answering: TypeAlias = Model | Retriever | Classifier | Tagger
 Asked: TypeAlias = Example | Texts  # What a model takes.
 Answers: TypeAlias = Sequence[Prediction | Suggestion]  # Best first.
 Parsed: TypeAlias = tuple[Record, Asked]

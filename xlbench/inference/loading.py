@@ -7,6 +7,7 @@ import functools
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import flax.linen as nn
 import jax
@@ -34,6 +35,7 @@ from xlbench.system.files import Json
 from xlbench.training import checkpoints, objectives, train_step
 from xlbench.training.objectives.contract import Objective
 
+Answering: TypeAlias = Model | Retriever | Classifier | Tagger
 # Inputs of a checkpoint that no run of ours has trained, in tokens; less where it holds less.
 MAX_INPUT_LENGTH = 512
 MAX_SENTENCE = 128  # Tokens of a text, its end included; as Sentence-BERT's models have it.
@@ -48,7 +50,7 @@ def load(
     dtype: str = '',
     responses: str = '',
     lm_weight: float | None = None,
-) -> Model | Retriever | Classifier | Tagger:
+) -> Answering:
     """The model in a workdir, a folder of Hugging Face's form or behind a hub name.
 
     It is a Retriever, Classifier or Tagger where it was trained for that, otherwise a Model; one

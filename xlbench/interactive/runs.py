@@ -11,9 +11,8 @@ from xlbench import commands, config as config_lib, evaluate, report, train
 from xlbench.fewshot import command, report as sweep_report, sweep as sweep_lib
 from xlbench.fewshot.analysis.sweeps import Sweep as SweepResults
 from xlbench.inference.answering import Prediction, Suggestion
-from xlbench.inference.generator import Model
 from xlbench.inference.labeller import Classifier, Tagger
-from xlbench.inference.loading import load
+from xlbench.inference.loading import Answering, load
 from xlbench.inference.retriever import NUM_SUGGESTIONS, Retriever
 from xlbench.interactive import calling
 from xlbench.interactive.calling import Cell, flags, frame, plainly
@@ -50,7 +49,7 @@ class Run(_Workdir):
 
     def __init__(self, workdir: str | os.PathLike):
         super().__init__(workdir)
-        self._models: dict[str, Model | Retriever | Classifier | Tagger] = {}
+        self._models: dict[str, Answering] = {}
 
     @plainly
     def train(self, config: ConfigDict | None = None) -> None:
@@ -151,7 +150,7 @@ class Run(_Workdir):
         return frame(_answers(self.model(step), texts, options))
 
     @plainly
-    def model(self, step: str = 'best') -> Model | Retriever | Classifier | Tagger:
+    def model(self, step: str = 'best') -> Answering:
         """Opens the model of 'best', 'last' or a step once; see `xlbench.predict.load`."""
         if step not in self._models:
             _begin()
@@ -176,7 +175,7 @@ def _place(run: RunResults, split: str, step: str | int) -> tuple[str, int]:
 
 
 def _answers(
-    model: Model | Retriever | Classifier | Tagger,
+    model: Answering,
     texts: Sequence,  # Texts or pairs of them, as the model takes them.
     options: Mapping[str, Setting],
 ) -> Iterator[dict[str, Cell]]:
