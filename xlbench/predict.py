@@ -45,17 +45,6 @@ UPOS. Words that do not fit into the model's length get the tag <CUT>.
 
   python -m xlbench.predict RUNS/pos < sentences.txt               # words with spaces between them
   python -m xlbench.predict RUNS/ner --input=test.conll --output=tagged.conll
-
-From Python:
-
-  from xlbench import predict
-
-  model = predict.load('RUNS/mtg')
-  texts = model.generate(['Rome is an old city. <answer> Rome'], target_lang='de', num_beams=4)
-  retriever = predict.load('RUNS/retriever')
-  replies = retriever.suggest(['Wann fährt der Zug?'], lang='de')
-  labels = predict.load('RUNS/xnli').classify([('Es regnet.', 'Es ist nass.')])
-  tags = predict.load('RUNS/pos').tag(['Hunde bellen', ['Katzen', 'schlafen']])
 """
 
 import argparse
@@ -73,11 +62,11 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
 
 from xlbench.data import readers, rows
 from xlbench.inference import answer_lines, reranking
-from xlbench.inference.answer_lines import Answered, Answering, Asked
+from xlbench.inference.answer_lines import Answered, Asked
 from xlbench.inference.answering import Classified, Prediction, Suggestion, Tagged
 from xlbench.inference.generator import Model
 from xlbench.inference.labeller import Classifier, Tagger
-from xlbench.inference.loading import load
+from xlbench.inference.loading import Answering, load
 from xlbench.inference.reranking import Mmi, Relevance
 from xlbench.inference.retriever import NUM_SUGGESTIONS, Retriever
 from xlbench.parallel import cluster, programs
@@ -85,7 +74,6 @@ from xlbench.settings import decoding
 from xlbench.system import errors, files, locks
 from xlbench.system.command_line import say
 from xlbench.system.errors import UserError
-from xlbench.system.files import Setting
 from xlbench.system.progress import Progress
 from xlbench.training import memory
 
@@ -108,7 +96,13 @@ def main(argv: Sequence[str]) -> int:
     given = args.input_format or answer_lines.format_of(args.input)
     if args.field is not None and not args.input_format and given not in answer_lines.TABLES:
         given = 'tsv' if args.input.removesuffix('.gz').endswith('.tsv') else 'jsonl'
-    columns = _columns(args.input, given) if given in answer_lines.TABLES else []
+    columns: list[str] = []
+    if given in answer_lines.TABLES:
+        if not args.input:
+            raise UserError(
+                f'{given} is read from a file, and not from standard input: give --input'
+            )
+        columns = rows.columns(args.input, rows.Layout(given))
     file = _open_input(args.input)
     cluster.keep_programs()
     programs.run_inline()
@@ -120,7 +114,7 @@ def main(argv: Sequence[str]) -> int:
     if format == 'parquet' and not args.output:
         raise UserError('--format=parquet is written to a file: give --output')
     writer = answer_lines.AnswerWriter(
-        model, args.input, given, format, columns, scores=args.scores, count=asked.num_answers
+        model, args.input, given, format, columns, args.scores, asked.num_answers
     )
     inputs = answer_lines.Inputs(file, args.input or 'stdin', given, parse, model.batch_size)
     say(f'{model.name}: {asked.method}')
@@ -131,7 +125,7 @@ def main(argv: Sequence[str]) -> int:
         with progress:
             for answer in asked.stream(inputs):
                 progress.add()
-                write(progress.done, inputs.records.popleft(), answer)
+                write(inputs.records.popleft(), answer)
         speed = progress.done / max(progress.seconds, 1e-9)
         say(f'{progress.done} texts, {speed:.1f} texts/s')
         if model.num_cut:
@@ -156,14 +150,29 @@ def _ask(args: argparse.Namespace, langs: tuple[str | None, str | None] | None) 
     of_retriever = dict(responses=args.responses, lm_weight=args.lm_weight)
     model = load(args.model, max_input_length=args.max_input_length, **of_retriever, **sizes)
     given = decoding.given_options(args)
+    named = [name for name in ('target_lang', 'rerank', 'mmi_model') if getattr(args, name)]
     if isinstance(model, Classifier | Tagger):
-        return _ask_labels(args, model, given)
+        kind = 'classifier' if isinstance(model, Classifier) else 'tagger'
+        count = given.pop('num_return', 1) if kind == 'classifier' else 1
+        model.check_lang(args.source_lang)
+        if strange := [*given, *named]:
+            takes = '--scores and --num_return' if kind == 'classifier' else '--scores'
+            raise UserError(
+                f'--{strange[0]} is for models that write or find texts, and {args.model} is a '
+                f'{kind}; it takes {takes}'
+            )
+        labels = len(model.labels)
+        if not 1 <= count <= labels:
+            raise UserError(
+                f'--num_return={count}; {args.model} has {labels} labels: 1 to {labels} are allowed'
+            )
+        stream = functools.partial(model.stream, lang=args.source_lang)
+        return _Asked(model, stream, count, f'{kind} of {labels} labels')
     if isinstance(model, Retriever):
         count = given.pop('num_return', NUM_SUGGESTIONS)
-        given |= {name: True for name in ('rerank', 'mmi_model') if getattr(args, name)}
-        if given:
+        if strange := [*given, *(name for name in named if name != 'target_lang')]:
             raise UserError(
-                f'--{next(iter(given))} is for models that write their answers, and {args.model} '
+                f'--{strange[0]} is for models that write their answers, and {args.model} '
                 'retrieves them; it takes --num_return, --responses and --lm_weight'
             )
         if langs or args.responses:
@@ -179,36 +188,6 @@ def _ask(args: argparse.Namespace, langs: tuple[str | None, str | None] | None) 
             reranker.model.mark(*reversed(langs))
     stream = functools.partial(model.stream, options=options, reranker=reranker)
     return _Asked(model, stream, options.num_return, options.method)
-
-
-def _ask_labels(
-    args: argparse.Namespace, model: Classifier | Tagger, given: dict[str, Setting]
-) -> _Asked:
-    """Reads the flags of a classifier or tagger; UserError for flags of other kinds of model."""
-    kind = 'classifier' if isinstance(model, Classifier) else 'tagger'
-    count = given.pop('num_return', 1) if kind == 'classifier' else 1
-    model.check_lang(args.source_lang)
-    names = ('target_lang', 'rerank', 'mmi_model')
-    if strange := [*given, *(name for name in names if getattr(args, name))]:
-        takes = '--scores and --num_return' if kind == 'classifier' else '--scores'
-        raise UserError(
-            f'--{strange[0]} is for models that write or find texts, and {args.model} is a {kind}; '
-            f'it takes {takes}'
-        )
-    if not 1 <= count <= len(model.labels):
-        raise UserError(
-            f'--num_return={count}; {args.model} has {len(model.labels)} labels: 1 to '
-            f'{len(model.labels)} are allowed'
-        )
-    stream = functools.partial(model.stream, lang=args.source_lang)
-    return _Asked(model, stream, count, f'{kind} of {len(model.labels)} labels')
-
-
-def _columns(path: str, format: str) -> list[str]:
-    """The columns of the table that is read."""
-    if not path:
-        raise UserError(f'{format} is read from a file, and not from standard input: give --input')
-    return rows.columns(path, rows.Layout(format))
 
 
 def _open_input(path: str) -> IO[bytes]:

@@ -85,6 +85,7 @@ def main(argv: Sequence[str]) -> None:
 
 def _labels(args: argparse.Namespace) -> None:
     """A sweep over languages, numbers of shots and buckets."""
+    import msgspec
     from ml_collections import ConfigDict
 
     from xlbench import config as config_lib
@@ -125,7 +126,7 @@ def _labels(args: argparse.Namespace) -> None:
         'source_workdir': '',
         'prompt': {
             'engines': {lang: job.identity for lang, job in jobs.items()},
-            'templates': {lang: templates.facts(one) for lang, one in chosen.items()},
+            'templates': {lang: msgspec.to_builtins(one) for lang, one in chosen.items()},
         },
     })  # fmt: skip
     contents = {name: of for one in data.values() for name, of in one.contents.items()}
@@ -156,15 +157,16 @@ def _where(args: argparse.Namespace) -> dict[str, Setting]:
 
 def _texts(args: argparse.Namespace) -> None:
     """Answers to a task of texts, scored."""
-    from xlbench import config as config_lib, score
+    from xlbench import benchmarks, config as config_lib, score
     from xlbench.prompting import engines, templates
     from xlbench.translation.jobs import Job
 
-    name, source, target = templates.template_name(args.task)
+    task = benchmarks.parse_task(args.task)
+    source, target = task.source, task.target
     if len(args.shots) > 1:
         raise UserError(f'--shots of {args.task} is one number, and a workdir has one system')
     lang = target if args.template_lang == templates.OWN else args.template_lang
-    template = templates.load(name, lang, args.templates)
+    template = templates.load(f'{task.benchmark}_{task.task}', lang, args.templates)
     (shots,) = args.shots
     where = _where(args)
     test = config_lib.open_task(args.task, 'test', **where)

@@ -36,12 +36,6 @@ English that is followed by translation (arXiv:2108.07140, Figure 6):
 
   python -m xlbench.translate chain RUNS/summariser translate:RUNS/translator \
       --task=clidsum_xsamsum_en_de --workdir=RUNS/sum_trans
-
-From Python:
-
-  from xlbench.translation import jobs
-
-  jobs.translate(['Good morning.'], 'apertium', 'en', 'es')
 """
 
 import argparse
@@ -54,7 +48,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
-from xlbench import jobs
+from xlbench import config as config_lib, jobs
 from xlbench.settings import decoding
 from xlbench.system import errors, files, locks
 from xlbench.system.command_line import (
@@ -70,7 +64,7 @@ from xlbench.system.command_line import (
 from xlbench.system.errors import UserError
 from xlbench.system.progress import Progress
 from xlbench.translation import engines, jobs as translation_jobs
-from xlbench.translation.jobs import Counts, Job
+from xlbench.translation.jobs import Job
 
 if TYPE_CHECKING:  # It loads for a second, which a slip need not wait for.
     from xlbench.translation.records import Failed, Form, Record
@@ -113,7 +107,11 @@ def main(argv: Sequence[str]) -> int:
     form, texts, hashes = _examples(args) if not args.input else _files(args)
     # With several workers, each of them opens the engine; this process only asks about it.
     runner = jobs.of_flags(args, args.cache, 1) if args.beam or (args.workers or 1) > 1 else None
-    job = _job(args, runner)
+    pair = args.source_lang, args.target_lang
+    engines.check_languages(*pair)
+    template = translation_jobs.template_of(args, [pair])
+    workers = (runner, template.engine) if runner else None
+    job = Job(template.engine(*pair), *pair, cache=args.cache, workers=workers)
     say(f'{job.identity}, kept in {args.cache}')
     failed = records.Failed()
     with locks.file(args.output), runner or contextlib.nullcontext():
@@ -130,12 +128,14 @@ def main(argv: Sequence[str]) -> int:
             about |= {'unit': unit, 'records': count}
             # Before the output is there, which a killed command would leave without it.
             files.write(_about_path(args.output), json.dumps(about, indent=1, ensure_ascii=False))
-    say(f'{_progress(job.counts)}; wrote {args.output} and {_about_path(args.output)}')
+    done = f'{counts.kept:,} from the cache, {counts.made:,} translated'
+    done += f', {counts.failed:,} failed' if counts.failed else ''
+    say(f'{counts.texts:,} texts: {done}; wrote {args.output} and {_about_path(args.output)}')
     for place, text, reason in failed.first[:3]:
         say(f'{place}: not translated: {errors.shortened(text)}: {reason}')
     if failed.count:
         say(
-            f'not translated: {failed.count:,} of {job.counts.texts:,} texts; remove {args.output} '
+            f'not translated: {failed.count:,} of {counts.texts:,} texts; remove {args.output} '
             'and repeat the command to try them again'
         )
         return 1
@@ -167,19 +167,7 @@ def _about_path(output: str) -> str:
     return f'{os.path.splitext(output.removesuffix(".gz"))[0]}.about.json'
 
 
-def _job(args: argparse.Namespace, runner: jobs.Engine | None) -> Job:
-    """The job that the command line asks for; the engine was asked whether it can do it."""
-    pair = args.source_lang, args.target_lang
-    engines.check_languages(*pair)
-    template = translation_jobs.template_of(args, [pair])
-    workers = (runner, template.engine) if runner else None
-    engine = template.engine(*pair)
-    return Job(engine, *pair, cache=args.cache, workers=workers)
-
-
-def _files(
-    args: argparse.Namespace,
-) -> tuple['Form', Iterator['Record'], dict[str, str]]:
+def _files(args: argparse.Namespace) -> tuple['Form', Iterator['Record'], dict[str, str]]:
     """The records of --input, their form, and the hash of each file."""
     from xlbench.data import outputs, readers
     from xlbench.translation import records
@@ -193,11 +181,8 @@ def _files(
     return form, texts, {path: outputs.sha256(path) for path in paths}
 
 
-def _examples(
-    args: argparse.Namespace,
-) -> tuple['Form', Iterator['Record'], dict[str, str]]:
+def _examples(args: argparse.Namespace) -> tuple['Form', Iterator['Record'], dict[str, str]]:
     """The examples of --input_task as records, their form, and the hash of what was prepared."""
-    from xlbench import config as config_lib
     from xlbench.data import outputs
     from xlbench.translation import records
 
@@ -226,9 +211,9 @@ def _about(
     args: argparse.Namespace, hashes: Mapping[str, str], job: Job, failed: 'Failed', output: str
 ) -> dict[str, object]:
     """Returns what made the output, which is in a file that does not have its name yet."""
-    from xlbench import config as config_lib
     from xlbench.data import outputs
 
+    names = ('place', 'text', 'reason')
     return {
         'engine': args.engine,
         'identity': job.identity,
@@ -241,18 +226,9 @@ def _about(
         'translated_before': job.counts.kept,
         'translated_now': job.counts.made,
         'failed': failed.count,
-        'failures': [
-            dict(zip(('place', 'text', 'reason'), row, strict=True)) for row in failed.first
-        ],
+        'failures': [dict(zip(names, row, strict=True)) for row in failed.first],
         **config_lib.facts(),
     }
-
-
-def _progress(counts: Counts) -> str:
-    failed = f', {counts.failed:,} failed' if counts.failed else ''
-    kept = f'{counts.kept:,} from the cache'
-    return f'{counts.texts:,} texts: {kept}, {counts.made:,} translated{failed}'
-
 
 
 if __name__ == '__main__':

@@ -385,7 +385,7 @@ def test_inputs(tmp_path):
             for example in inputs:
                 if example is not None:
                     example.encode()
-                    answer_lines._json_line(inputs.records.popleft(), {}).encode()
+                    json.dumps(inputs.records.popleft(), ensure_ascii=False).encode()
             if inputs.error:
                 raise inputs.error
 

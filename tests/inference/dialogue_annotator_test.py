@@ -16,7 +16,6 @@ from xlbench import models
 from xlbench.data import marks
 from xlbench.dialogues import mark
 from xlbench.huggingface import checkpoint
-from xlbench.inference.dialogue_annotator import DialogueAnnotator
 from xlbench.inference.loading import load
 from xlbench.system.errors import UserError
 
@@ -143,8 +142,8 @@ def test_what_the_model_reads_equals_the_golden_case(golden):
     (case,) = [c for c in golden('dialogpt_annotator/') if 'model_stub' in c['inputs']]
     given, expected = case['inputs'], case['expected']
     stub = Stub(given['utterances'])
-    annotator = DialogueAnnotator(stub)
-    (text,) = annotator.annotate(['\n'.join(given['utterances'])])
+    dialogue, settings = '\n'.join(given['utterances']), marks.Settings()
+    (text,) = mark.annotate(stub, [dialogue], settings, marks.KINDS)
     assert stub.contexts == expected['contexts']
     assert stub.texts == [expected['representation_input_ids']]
     losses = [loss for loss in expected['losses'] if abs(loss) != 100]
@@ -159,7 +158,7 @@ def test_what_the_model_reads_equals_the_golden_case(golden):
     assert text.startswith('Anna : Hi Ben | Ben : Hello , who is this ? | Anna : [RD] It is me')
     assert '#KEY# Anna Ben Hi' in text
     stub.max_positions = 12  # Parts of whole utterances.
-    list(annotator.annotate(['\n'.join(given['utterances'])]))
+    list(mark.annotate(stub, [dialogue], settings, marks.KINDS))
     assert [len(text) for text in stub.texts[2:]] == [10, 7]
 
 
@@ -227,23 +226,24 @@ def test_the_command_marks_a_file_and_goes_on(dialogpt, tmp_path, capsys, monkey
     assert not output.with_name('train.json.part').exists()
     # One that was killed goes on behind the last whole line.
     other, done = tmp_path / 'other.jsonl', []
-    annotate = DialogueAnnotator.annotate
+    annotate = mark.annotate
 
-    def interrupted(self, dialogues):
-        for i, text in enumerate(annotate(self, dialogues)):
+    def interrupted(*args):
+        for i, text in enumerate(annotate(*args)):
             if i == 2:
                 raise KeyboardInterrupt
             yield text
 
-    def counted(self, dialogues):
-        return annotate(self, (done.append(dialogue) or dialogue for dialogue in dialogues))
+    def counted(reader, dialogues, *more):
+        asked = (done.append(dialogue) or dialogue for dialogue in dialogues)
+        return annotate(reader, asked, *more)
 
-    monkeypatch.setattr(DialogueAnnotator, 'annotate', interrupted)
+    monkeypatch.setattr(mark, 'annotate', interrupted)
     with pytest.raises(KeyboardInterrupt):
         mark.main(['mark', *line, f'--output={other}'])
     part = tmp_path / 'other.jsonl.part'
     part.write_bytes(part.read_bytes() + b'"half a li')
-    monkeypatch.setattr(DialogueAnnotator, 'annotate', counted)
+    monkeypatch.setattr(mark, 'annotate', counted)
     mark.main(['mark', *line, f'--output={other}'])
     assert len(done) == 1
     assert [json.loads(x) for x in other.read_text().splitlines()] == marked

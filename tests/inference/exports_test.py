@@ -212,28 +212,7 @@ def test_ids_are_those_of_training(tmp_path, kind):
 
 
 @needs_torch
-@pytest.mark.parametrize(
-    'kind, family',
-    [
-        ('unigram', 't5'),
-        ('bpe', 'mt5'),
-        ('plain bpe', 'bart'),
-        ('unigram', 'encoder_decoder'),
-        ('t5', 't5_1_1'),
-        ('mt5', 'mt5'),
-        ('pegasus', 'pegasus'),
-        ('mbart25', 'mbart'),
-        ('mbart50', 'mbart'),
-        ('unicoder', 'bart'),
-        ('bart', 'bart'),
-        ('marian', 'marian'),
-        ('marian-multilingual', 'marian'),
-        ('bert-cased', 'encoder_decoder'),
-        ('bert-mrs', 'encoder_decoder'),
-        ('xlm-roberta', 'encoder_decoder'),
-        ('roberta', 'encoder_decoder'),
-    ],
-)
+@pytest.mark.parametrize('kind, family', [*FAMILY_OF.items(), ('unigram', 'encoder_decoder')])
 def test_texts_are_those_of_the_run(tmp_path, kind, family):
     """Three ways: the run, the folder with xlbench, the folder as its card says with PyTorch."""
     import transformers

@@ -40,12 +40,6 @@ The task's data is that of the first run in the chain, of --like=WORKDIR, or of 
 same examples, whose inputs are read, such as clidsum_xsamsumviews_en_en where the first stage is an
 MV-BART. With --target_lang=LANG the chain writes another language than the task's targets are in;
 nothing is scored then.
-
-From Python, without a task:
-
-  from xlbench.chains import running
-
-  running.answers(['Anna: Hi!'], ['RUNS/summariser', 'translate:apertium'], 'en', 'es')
 """
 
 import argparse
@@ -90,9 +84,12 @@ def main(argv: Sequence[str]) -> int:
     args = CommandLine('translate chain', __doc__, FLAGS).parse(words)
     stages = [running.parse(text.strip()) for text in args.stages]
     _check(args, stages)
-    named = _named(args)
-    if all(named):  # What cannot be is said before the task is prepared.
-        running.plan(stages, *named)
+    source, target = args.source_lang, args.target_lang
+    with contextlib.suppress(UserError):  # The name of a task of the user's own says nothing.
+        named = benchmarks.parse_task(args.task)
+        source, target = source or named.source, target or named.target
+    if source and target:  # What cannot be is said before the task is prepared.
+        running.plan(stages, source, target)
     task = _open(args, args.task)
     source, target = (_lang(args, task, side) for side in ('source', 'target'))
     chain = running.plan(stages, source, target)
@@ -101,8 +98,8 @@ def main(argv: Sequence[str]) -> int:
     with locks.folder(args.workdir, wait=say):
         scored.check(args.workdir, args.system, args.seed)
         scored.claim(args.workdir, args.system, args.seed)
-    folder, accept = _folder(args), args.failed == 'empty'
-    last = opened.run(rows, folder, accept_failures=accept, say=say)
+    folder = pathlib.Path(args.workdir) / 'stages' / args.task / args.split
+    last = opened.run(rows, folder, accept_failures=args.failed == 'empty', say=say)
     if task.manifest.get('target_lang') in (target, None):
         _score(args, last, opened.facts)
     else:
@@ -112,12 +109,15 @@ def main(argv: Sequence[str]) -> int:
 
 def _check(args: argparse.Namespace, stages: Sequence[Stage]) -> None:
     """Checks the flags against each other and the stages, and fills in the defaults."""
-    running.check_places(stages)
-    if not (args.like or args.root or args.vocabulary):
-        args.like = running.workdir_of(stages)
+    models = {number: stage.spec for number, stage in enumerate(stages, 1) if stage.is_model}
+    for number, spec in models.items():
+        config_lib.check_source(spec, f'stage {number}')
+    if not (args.like or args.root or args.vocabulary):  # The first run with data of its own.
+        folders = (x if os.path.isdir(x) else x.rpartition('@')[0] for x in models.values())
+        runs = (x for x in folders if os.path.isdir(os.path.join(x, 'checkpoints')))
+        args.like = next(runs, '')
     args.system = args.system or ' + '.join(stage.title for stage in stages)
-    root = chosen_root(args.root)
-    args.cache = args.cache or os.path.join(root, 'translations')
+    args.cache = args.cache or os.path.join(chosen_root(args.root), 'translations')
     prepared.folder('', 'none', args.task, args.split)  # Refuses what is no plain name.
     scored.check(args.workdir, args.system, args.seed)
     if args.metrics:
@@ -125,18 +125,6 @@ def _check(args: argparse.Namespace, stages: Sequence[Stage]) -> None:
 
         for name in args.metrics.split(','):
             suite_lib.check_name(name)
-
-
-def _folder(args: argparse.Namespace) -> pathlib.Path:
-    return pathlib.Path(args.workdir) / 'stages' / args.task / args.split
-
-
-def _named(args: argparse.Namespace) -> tuple[str, str]:
-    """The languages that the flags name, or else the task's name; '' where neither does."""
-    source = target = ''
-    with contextlib.suppress(UserError):  # The name of a task of the user's own says nothing.
-        source, target = benchmarks.parse_task(args.task)[2:]
-    return args.source_lang or source, args.target_lang or target
 
 
 def _lang(args: argparse.Namespace, task: prepared.Prepared, side: str) -> str:

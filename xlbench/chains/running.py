@@ -12,13 +12,12 @@ which a stage has changed, asks for no text twice.
 import argparse
 import itertools
 import json
-import os
 import pathlib
 import shlex
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, cast
 
-from xlbench import benchmarks, config as config_lib
+from xlbench import benchmarks
 from xlbench.settings import decoding
 from xlbench.system import errors, files, locks
 from xlbench.system.command_line import CommandLine, flag
@@ -35,19 +34,13 @@ _MODEL = (
     decoding.FLAGS,
 )
 # The flags of a stage, by whether it translates.
-_COMMANDS = {
-    False: CommandLine(
-        'translate chain', '', (_MODEL, flag('--max_input_length', 'tokens of an input', 0))
-    ),
-    True: CommandLine(
-        'translate chain',
-        '',
-        (
-            _MODEL,
-            flag('--unit', 'what is translated by itself', 'turn', choices=jobs.UNITS),
-            flag('--engine_version', 'version of a program or server', '', dest='version'),
-            flag('--timeout', 'seconds for a batch', 600.0),
-        ),
+_FLAGS = {
+    False: (_MODEL, flag('--max_input_length', 'tokens of an input', 0)),
+    True: (
+        _MODEL,
+        flag('--unit', 'what is translated by itself', 'turn', choices=jobs.UNITS),
+        flag('--engine_version', 'version of a program or server', '', dest='version'),
+        flag('--timeout', 'seconds for a batch', 600.0),
     ),
 }
 _TITLES = {'apertium': 'Apertium', 'http': 'LibreTranslate', 'https': 'LibreTranslate'}
@@ -128,7 +121,7 @@ def parse(text: str) -> Stage:
     else:
         flags += rest
     try:
-        args = _COMMANDS[translates].parse(flags)
+        args = CommandLine('translate chain', '', _FLAGS[translates]).parse(flags)
         if translates:
             given = decoding.given_options(args)
             engines.check_settings(spec, args.prefix, args.batch_size, given)
@@ -138,11 +131,10 @@ def parse(text: str) -> Stage:
 
 
 def plan(stages: Sequence[Stage], source: str, target: str) -> list[Stage]:
-    """The stages with their languages.
+    """The stages with their languages, from `source` to `target`.
 
-    The first one reads texts in `source`, and the last one shall write in `target`. A stage that
-    translates does so into the chain's target unless it says otherwise; a model writes the language
-    that it reads.
+    A stage that translates does so into the chain's target unless it says otherwise; a model writes
+    the language that it reads.
 
     Raises:
       UserError: they do not lead from one language to the other.
@@ -175,22 +167,6 @@ def plan(stages: Sequence[Stage], source: str, target: str) -> list[Stage]:
     return planned
 
 
-def check_places(stages: Sequence[Stage]) -> None:
-    """Raises UserError for a model that is not there; nothing is loaded."""
-    for number, stage in enumerate(stages, 1):
-        if stage.is_model:
-            config_lib.check_source(stage.spec, f'stage {number}')
-
-
-def workdir_of(stages: Sequence[Stage]) -> str:
-    """The workdir of the first stage that is a run with data of its own; '' if none is."""
-    for stage in stages:
-        folder = stage.spec if os.path.isdir(stage.spec) else stage.spec.rpartition('@')[0]
-        if stage.is_model and os.path.isdir(os.path.join(folder, 'checkpoints')):
-            return folder
-    return ''
-
-
 class Row(NamedTuple):
     """The texts of one example in a chain, best first; a Failure was not translated."""
 
@@ -202,8 +178,7 @@ class Chain:
     """A chain whose stages were opened once, and fit together.
 
     Every model and engine is asked before the first one works, so that an error in the last one is
-    not found after hours. The last one is opened first, and no two are in memory together. The
-    stages come from `plan`; `cache` is the folder of answers that are kept, '' keeps none.
+    not found after hours. The last one is opened first, and no two are in memory together.
 
     Raises:
       UserError: a stage is not there, or cannot read or write the languages.
@@ -227,7 +202,7 @@ class Chain:
             for number, (stage, identity) in rows
         }
 
-    def _job(self, number: int) -> jobs.Job:
+    def job(self, number: int) -> jobs.Job:
         """A stage, ready to work; the first one is open already."""
         job, self._first = self._first if number == 1 else None, None
         return job or self._stages[number - 1].job(self._cache)
@@ -242,11 +217,8 @@ class Chain:
     ) -> pathlib.Path:
         """Runs all stages, with their outputs in a folder, and returns the file of the last one.
 
-        With `accept_failures`, a text that an engine does not translate becomes empty. `say` is
-        told a line for each stage.
-
         Raises:
-          UserError: an engine did not translate some texts.
+          UserError: an engine did not translate some texts, which `accept_failures` leaves empty.
         """
         with locks.folder(folder):
             files.remove_leftovers(folder)
@@ -262,7 +234,7 @@ class Chain:
         """Runs a stage on the rows of the one before it; a Failure becomes an empty text."""
         stage = self._stages[number - 1]
         place = f'stage {number} ({stage.name}, {stage.source} -> {stage.target})'
-        job = self._job(number)
+        job = self.job(number)
         counts = job.counts
         with (
             job.telling_of_cuts(lambda line: say(f'{place}: {line}')),
@@ -278,17 +250,6 @@ class Chain:
             for row in answers
         ]
 
-    def answers(self, texts: Sequence[str]) -> list[str]:
-        """The answer to each text, of several the best; UserError for one that has none."""
-        from xlbench.inference import answering  # It loads jax, as do the stages.
-
-        answering.check_list(texts, 'answers')
-        rows = [Row(str(number), [text]) for number, text in enumerate(texts)]
-        for number, stage in enumerate(self._stages, 1):
-            rows = _answers(stage, self._job(number), rows)
-            _check_failures(f'stage {number} ({stage.name})', rows, '')
-        return [cast(str, row.texts[0]) for row in rows]
-
 
 def answers(
     texts: Sequence[str], chain: Sequence[str], source: str, target: str, *, cache: str = ''
@@ -298,18 +259,24 @@ def answers(
     Args:
       texts: in one language.
       chain: the stages, as a command line has them; see xlbench/chains/command.py.
-      source: ISO code of the texts.
-      target: that of the answers.
+      source, target: ISO codes of the texts and of the answers.
       cache: folder of answers that are kept by text and model; '' keeps none.
 
     Raises:
-      UserError: a stage is not there or cannot do what it shall, or an engine does not translate a
-        text.
+      UserError: a stage cannot do what it shall, or an engine does not translate a text.
 
     Example: answers(['Anna: Hi!'], ['RUNS/summariser', 'translate:apertium'], 'en', 'es')
     """
-    planned = plan([parse(stage) for stage in chain], source, target)
-    return Chain(planned, cache).answers(texts)
+    stages = plan([parse(stage) for stage in chain], source, target)
+    from xlbench.inference import answering  # It loads jax, as do the stages.
+
+    answering.check_list(texts, 'answers')
+    opened = Chain(stages, cache)
+    rows = [Row(str(number), [text]) for number, text in enumerate(texts)]
+    for number, stage in enumerate(stages, 1):
+        rows = _answers(stage, opened.job(number), rows)
+        _check_failures(f'stage {number} ({stage.name})', rows, '')
+    return [cast(str, row.texts[0]) for row in rows]
 
 
 def _write(folder: pathlib.Path, number: int, rows: Sequence[Row]) -> pathlib.Path:

@@ -3,7 +3,7 @@
 Feng et al. 2021 (aclanthology.org/2021.acl-long.117, github.com/xcfcode/PLM_annotator) take them
 from DialoGPT: words with a high loss are keywords, an utterance with a high mean loss begins a
 topic, and an utterance that hardly changes the model's state is redundant. This file has the rules;
-xlbench/inference/dialogue_annotator.py runs the model.
+xlbench/dialogues/mark.py runs the model.
 
 The words of a marked utterance are separated by spaces: `Anna : See you at eight`.
 """

@@ -25,22 +25,30 @@ same command continues from there.
 
 import argparse
 import contextlib
+import dataclasses
 import gzip
 import hashlib
 import itertools
 import json
 import os
-from collections.abc import Iterator, Sequence
-from typing import IO
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import IO, TYPE_CHECKING
+
+import numpy as np
 
 from xlbench.commands import BATCH_SIZE
-from xlbench.data import readers, rows
+from xlbench.data import marks, readers, rows
 from xlbench.data.marks import KINDS, Settings
 from xlbench.system import errors, files, locks
-from xlbench.system.command_line import CommandLine, flag
+from xlbench.system.command_line import CommandLine, flag, words
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
 from xlbench.system.progress import Progress
+
+if TYPE_CHECKING:
+    from xlbench.inference.generator import LanguageModel
+
+_CHUNK = 32  # Dialogues that are sorted by length together.
 
 
 def main(argv: Sequence[str]) -> None:
@@ -56,16 +64,11 @@ def main(argv: Sequence[str]) -> None:
 def _mark(args: argparse.Namespace) -> int:
     """Marks the remaining dialogues and writes the output; returns the number of all dialogues."""
     # These load for a second; a slip need not wait.
-    from xlbench.inference.dialogue_annotator import DialogueAnnotator
-    from xlbench.inference.language_model import LanguageModel
+    from xlbench.inference.generator import LanguageModel
     from xlbench.inference.loading import load
 
-    settings = Settings(
-        keywords=args.keywords,
-        redundancy=args.redundancy,
-        topics=args.topics,
-        official=args.official,
-    )
+    thresholds = ('keywords', 'redundancy', 'topics', 'official')
+    settings = Settings(**{name: getattr(args, name) for name in thresholds})
     total = sum(1 for _ in _objects(args))  # A fault of the file ends the command now.
     if not total:
         raise UserError(f'{args.input} has no dialogues')
@@ -75,7 +78,6 @@ def _mark(args: argparse.Namespace) -> int:
             f'--model={args.model} has an encoder, or writes no texts; name a GPT-2, such as '
             'microsoft/DialoGPT-large'
         )
-    annotator = DialogueAnnotator(model, settings, args.marks)
     part = f'{args.output}.part'
     made_by = _digest(args, model.digest)
     done = _done(part, made_by)
@@ -86,7 +88,7 @@ def _mark(args: argparse.Namespace) -> int:
             done = 1
         progress.skip(done - 1)
         rest, again = itertools.tee(itertools.islice(_objects(args), done - 1, None))
-        marked = annotator.annotate(dialogue for _, dialogue in again)
+        marked = annotate(model, (dialogue for _, dialogue in again), settings, args.marks)
         for (value, _), text in zip(rest, marked, strict=True):
             _append(file, value | {args.field: text})
             progress.add()
@@ -95,6 +97,83 @@ def _mark(args: argparse.Namespace) -> int:
     with contextlib.suppress(OSError):  # The output is whole.
         os.remove(part)
     return total
+
+
+def annotate(
+    reader: 'LanguageModel', dialogues: Iterable[str], settings: Settings, kinds: Collection[str]
+) -> Iterator[str]:
+    """Each dialogue, a line an utterance such as 'Anna: Hi!', on one line with its marks.
+
+    An utterance is read with the one before it: its losses are of its tokens given that one and an
+    end of text, without names of speakers. Its state, at the end of text behind it, is of the
+    whole dialogue; of one that is longer than the model's positions, of the part of whole
+    utterances that it is in.
+    """
+    remaining = iter(dialogues)
+    while chunk := list(itertools.islice(remaining, _CHUNK)):
+        read = [marks.utterances_of(dialogue) for dialogue in chunk]
+        # The ids of each word, as they are behind the colon after a name.
+        pieces = [[_ids(reader, u.words) for u in utterances] for utterances in read]
+        losses = iter(_losses(reader, pieces))
+        states: Sequence[np.ndarray | None] = [None] * len(chunk)
+        if 'redundancy' in kinds:
+            states = _states(reader, pieces)
+        for utterances, of_dialogue, vectors in zip(read, pieces, states, strict=True):
+            scored = utterances[:1]
+            for utterance, ids in zip(utterances[1:], of_dialogue[1:], strict=True):
+                of_words = marks.word_losses(next(losses).tolist(), [*map(len, ids)])
+                scored.append(dataclasses.replace(utterance, losses=of_words))
+            cosines = [] if vectors is None else marks.similarities(vectors)
+            yield marks.marked_text(
+                scored,
+                marks.keywords(scored, settings) if 'keywords' in kinds else None,
+                marks.topic_starts(scored, settings) if 'topics' in kinds else (),
+                marks.redundant(cosines, settings),
+            )
+
+
+def _ids(reader: 'LanguageModel', spoken: Sequence[str]) -> list[np.ndarray]:
+    return reader.tokenizer.encode_batch([f' {word}' for word in spoken]) if spoken else []
+
+
+def _losses(
+    reader: 'LanguageModel', pieces: Sequence[Sequence[Sequence[np.ndarray]]]
+) -> list[np.ndarray]:
+    """The loss of each piece of every utterance but the first of a dialogue, in order."""
+    room, end = min(reader.max_input_length, reader.max_positions // 2), reader.tokenizer.eos_id
+    examples = [
+        {'inputs': np.append(before[-(room - 1) :], end), 'targets': reply[:room]}
+        for dialogue in pieces
+        for before, reply in itertools.pairwise(map(_joined, dialogue))
+    ]
+    scored = iter(reader.losses_of_ids([one for one in examples if one['targets'].size]))
+    return [next(scored) if one['targets'].size else np.zeros(0) for one in examples]
+
+
+def _states(
+    reader: 'LanguageModel', pieces: Sequence[Sequence[Sequence[np.ndarray]]]
+) -> list[np.ndarray]:
+    """The state at the end of each utterance, [utterances, features] of each dialogue."""
+    parts: list[tuple[int, list[np.ndarray]]] = []  # (number of its dialogue, utterances)
+    for number, dialogue in enumerate(pieces):
+        used = reader.max_positions  # Each part is within them; a longer utterance keeps its end.
+        for utterance in dialogue:
+            ids = np.append(_joined(utterance), reader.tokenizer.eos_id)[-reader.max_positions :]
+            used += len(ids)
+            if used > reader.max_positions:
+                parts.append((number, []))
+                used = len(ids)
+            parts[-1][1].append(ids)
+    texts = [np.concatenate(part) for _, part in parts]
+    ends = [np.cumsum([len(utterance) for utterance in part]) - 1 for _, part in parts]
+    states: list[list[np.ndarray]] = [[] for _ in pieces]
+    for (number, _), of_part in zip(parts, reader.states_of_ids(texts, ends), strict=True):
+        states[number].append(of_part)
+    return [np.concatenate(of) if of else np.zeros((0, 1)) for of in states]
+
+
+def _joined(pieces: Sequence[np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.zeros(0, np.int32), *pieces])
 
 
 def _append(file: IO[bytes], value: Json) -> None:
@@ -145,7 +224,7 @@ def _write(output: str, part: str) -> None:
 
 
 def _marks(text: str) -> tuple[str, ...]:
-    chosen = tuple(filter(None, text.split(',')))
+    chosen = words(text)
     for name in chosen:
         if name not in KINDS:
             raise errors.unknown('kind of marks in --marks', name, KINDS)

@@ -21,7 +21,6 @@ good; by default every dialogue has the whole window.
 
 import argparse
 import hashlib
-import io
 import itertools
 import os
 import zipfile
@@ -55,7 +54,12 @@ def main(argv: Sequence[str]) -> int:
         if targets.count(target) > 1:
             raise UserError(f'two of the files would have their views in {target}')
         files.check_own(target, 'a file of xlbench.data segment', heads=['{"topics": '])
-    corpora = [_dialogues(path, args) for path in args.files]
+    corpora = []
+    for path in args.files:
+        read = rows.dialogues(path, args.dialogue, args.speaker, args.text)
+        corpora.append([segments.utterances(text) for _, text in read])
+        if not corpora[-1]:
+            raise UserError(f'{path} has no dialogues')
     if args.encoder == WORDS:
         flat = segments.word_vectors([dialogue for corpus in corpora for dialogue in corpus])
     else:
@@ -67,22 +71,9 @@ def main(argv: Sequence[str]) -> int:
         with locks.file(target):
             segments.write_views(target, part)
         counts = [[len(set(labels)) for labels in one] for one in part]  # [dialogues, kinds]
-        print(
-            '{}: {:,} dialogues; {:.1f} topics and {:.1f} stages on average'.format(
-                target, len(part), *np.mean(counts, axis=0)
-            ),
-            flush=True,
-        )
+        means = '{:.1f} topics and {:.1f} stages on average'.format(*np.mean(counts, axis=0))
+        print(f'{target}: {len(part):,} dialogues; {means}', flush=True)
     return 0
-
-
-def _dialogues(path: str, args: argparse.Namespace) -> list[list[str]]:
-    """Reads the utterances of each dialogue of a file; UserError if there are none."""
-    read = rows.dialogues(path, args.dialogue, args.speaker, args.text)
-    dialogues = [segments.utterances(text) for _, text in read]
-    if not dialogues:
-        raise UserError(f'{path} has no dialogues')
-    return dialogues
 
 
 def _encoded(
@@ -101,9 +92,8 @@ def _encoded(
             array = read_vectors(kept, digest)
             if array is None:
                 array = encoder(texts)
-                content = io.BytesIO()
-                np.savez(content, vectors=array, digest=np.array(digest))
-                files.write(kept, content.getvalue())
+                with files.replacing(kept) as file:
+                    np.savez(file, vectors=array, digest=np.array(digest))
             else:
                 print(f'{kept} is up to date', flush=True)
         ends = np.cumsum([len(dialogue) for dialogue in dialogues])[:-1]

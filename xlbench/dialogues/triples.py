@@ -48,11 +48,9 @@ def main(argv: Sequence[str]) -> int:
     for path in flags.files:
         if not os.path.isfile(path):
             raise UserError(f'there is no file {path}')
-    targets = {
-        path: flags.output or f'{path.removesuffix(".gz").removesuffix(".json")}.triples.tsv'
-        for path in flags.files
-    }
-    for target in targets.values():
+    stems = (path.removesuffix('.gz').removesuffix('.json') for path in flags.files)
+    targets = [flags.output or f'{stem}.triples.tsv' for stem in stems]
+    for target in targets:
         _check_own(target)
     config_lib.check_source(flags.tagger, '--tagger')
     from xlbench.inference import loading  # Behind all checks: it imports jax, which takes seconds.
@@ -68,7 +66,7 @@ def main(argv: Sequence[str]) -> int:
             f'--tagger={flags.tagger} has no tag {", ".join(lacking)}; triples need the universal '
             'tags of parts of speech (UPOS), as of the task fewshot_udpos_en_en'
         )
-    for path, target in targets.items():
+    for path, target in zip(flags.files, targets, strict=True):
         with locks.file(target):
             _check_own(target)
             sentences, triples = _write(path, target, tagger, flags)

@@ -2,9 +2,7 @@
 
   loading           opens a workdir or an exported folder; models that answer, encoders of texts
   answering         opened models, examples, answers, and what all that answer have in common
-  generator         texts to texts
-  language_model    and losses of their tokens, of a model without an encoder
-  dialogue_annotator  dialogues with marks of keywords, redundancy and topics
+  generator         texts to texts, and losses of their tokens
   retriever         messages to responses of a set, whose vectors it keeps
   labeller          texts to labels or tags
   reranking         combines the answers of several models

@@ -3,12 +3,15 @@
 import collections
 import contextlib
 import csv
+import dataclasses
+import functools
 import io
+import itertools
 import json
 import queue
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, TypeAlias
 
 from xlbench.commands import FORMATS
@@ -23,6 +26,7 @@ from xlbench.inference.answering import (
 )
 from xlbench.inference.generator import Model
 from xlbench.inference.labeller import Classifier, Tagger, Texts
+from xlbench.inference.loading import Answering
 from xlbench.inference.retriever import Retriever
 from xlbench.system import errors, untrusted
 from xlbench.system.errors import UserError
@@ -39,7 +43,6 @@ _SPLIT_WORD = re.compile(r'[0-9]+(-[0-9]+|\.[0-9]+)')  # Numbers of CoNLL-U that
 _NO_WORD = re.compile(rb'-DOCSTART-|#\s*\S+\s*=')
 
 Record: TypeAlias = dict[str, Json]
-Answering: TypeAlias = Model | Retriever | Classifier | Tagger
 Asked: TypeAlias = Example | Texts  # What a model takes.
 Answers: TypeAlias = Sequence[Prediction | Suggestion]  # Best first.
 Parsed: TypeAlias = tuple[Record, Asked]
@@ -67,34 +70,32 @@ class Inputs:
     A table is read from the path `name`, everything else from the binary `file`. `parse` takes the
     text of a line or a block of lines, or the row of a table, and gives its record and example; it
     raises UserError or ValueError for what is no input.
-
-    Attributes:
-      records: of the examples that were given out; the writer of their answers removes them.
-      error: what ended the reading before its time.
     """
 
     def __init__(self, file: IO[bytes], name: str, format: str, parse: Parse, batch_size: int):
+        # Of the examples that were given out; the writer of their answers removes them.
         self.records: collections.deque[Record] = collections.deque()
-        self.error: UserError | None = None
+        self.error: UserError | None = None  # What ended the reading before its time.
         lines = readers.raw_lines(file)
         if format in TABLES:
             self._units = _rows(name, format)
         else:
             self._units = _blocks(lines) if format in _BLOCKS else enumerate(lines, 1)
         self._name, self._parse = name, parse
-        self._read_ahead: queue.Queue[
-            tuple[int, bytes | Record | Exception] | None
-        ] = queue.Queue(CHUNK_BATCHES * batch_size)
+        # Units with their numbers; None or an error ends them.
+        self._read_ahead = queue.Queue(CHUNK_BATCHES * batch_size)
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
-        number = 0
+        number, end = 0, None
         try:
             for number, unit in self._units:
                 self._read_ahead.put((number, unit))
-            self._read_ahead.put(None)
-        except (*readers.BROKEN, UserError) as error:
-            self._read_ahead.put((number + 1, error))
+        except readers.BROKEN as error:
+            end = UserError(f'{self._name}:{number + 1}: {readers.broken(error)}')
+        except UserError as error:  # It names its place.
+            end = error
+        self._read_ahead.put(end)
 
     def __iter__(self) -> Iterator[Asked | None]:
         while True:
@@ -103,17 +104,13 @@ class Inputs:
             except queue.Empty:
                 yield None
                 unit = self._read_ahead.get()
-            if unit is None:
+            if unit is None or isinstance(unit, UserError):
+                self.error = unit
                 return
             number, data = unit
             try:
-                if isinstance(data, readers.BROKEN):
-                    raise ValueError(readers.broken(data))
-                if isinstance(data, UserError):  # It names its place.
-                    self.error = data
-                    return
-                unit = _text(data, number) if isinstance(data, bytes) else data
-                record, example = self._parse(unit)
+                text = _text(data, number) if isinstance(data, bytes) else data
+                record, example = self._parse(text)
             except (UserError, ValueError) as error:
                 # The answers to the lines before it come first.
                 self.error = UserError(f'{self._name}:{number}: {error}')
@@ -162,35 +159,36 @@ def _text(data: bytes, number: int) -> str:
 def parser(
     model: Answering,
     format: str,
-    field: str | None,
-    langs: tuple[str | None, str | None] = (None, None),
+    field: str | None,  # Of the text in a record; two with a comma for pairs; None: the model's.
+    langs: tuple[str | None, str | None],  # Source and target, where a record names no others.
 ) -> Parse:
-    """Returns the parser that turns an input into a record and an example of this model.
-
-    The text of a JSONL record or a row is in `field`; two with a comma where a classifier takes
-    pairs, and None is the default of that kind of model. `langs` are source and target language
-    where a record does not name its own.
+    """The parser that turns an input into a record and an example of this model.
 
     Raises:
       UserError: the model cannot take inputs of that format.
     """
-    if format in _BLOCKS and not isinstance(model, Tagger):
-        raise UserError(f'{format} is for taggers, and {model.name} is not one; give text or JSONL')
     if format in _BLOCKS:
-        words_of = _conll if format == 'conll' else _conllu
-        return lambda text: words_of(model, text)
-    if isinstance(model, Tagger):
+        if not isinstance(model, Tagger):
+            name = model.name
+            raise UserError(f'{format} is for taggers, and {name} is not one; give text or JSONL')
+        return functools.partial(_sentence, model, format)
+    if not isinstance(model, Classifier | Tagger):
         if format == 'text':
-            return lambda text: ({'tokens': text.split()}, model.example(text))
-        return lambda given: _labelled_record(model, _record(given), [field or 'tokens'])
-    if isinstance(model, Classifier):
-        if format == 'text':
-            return lambda text: _tabbed(model, text)
-        fields = (field or ('text_a,text_b' if model.num_texts == 2 else 'text')).split(',')
-        return lambda given: _labelled_record(model, _record(given), fields)
+            return lambda text: ({'inputs': text}, Example(text, *langs))
+        return lambda given: _generator_record(model, _record(given), field or 'inputs', langs)
     if format == 'text':
-        return lambda text: ({'inputs': text}, Example(text, *langs))
-    return lambda given: _generator_record(model, _record(given), field or 'inputs', langs)
+        return functools.partial(_labelled_text, model)
+    if isinstance(model, Tagger):
+        fields = [field or 'tokens']
+    else:
+        fields = (field or ('text_a,text_b' if model.num_texts == 2 else 'text')).split(',')
+
+    def parse(given: str | Record) -> Parsed:
+        record = _record(given)
+        values = [_value(record, name) for name in fields]
+        return record, model.example(values[0] if len(values) == 1 else values)
+
+    return parse
 
 
 def _record(given: str | Record) -> Record:
@@ -219,25 +217,21 @@ def _value(record: Record, field: str) -> Json:
 def _generator_record(
     model: Model | Retriever, record: Record, field: str, langs: tuple[str | None, str | None]
 ) -> Parsed:
-    value = _value(record, field)
+    example = Example(_value(record, field), *langs)
     if model.languages.allowed:
-        names = ('source_lang', 'target_lang')
-        langs = tuple(record.get(n) or lang for n, lang in zip(names, langs, strict=True))
-    example = Example(value, *langs)
-    for name, part in zip((field, 'source_lang', 'target_lang'), example, strict=True):
+        named = {name: record[name] for name in example._fields[1:] if record.get(name)}
+        example = example._replace(**named)
+    for name, part in zip((field, *example._fields[1:]), example, strict=True):
         if not isinstance(part, str) and (part is not None or name == field):
             raise ValueError(f'{name} is {part!r}, not a text')
-    model.mark(*langs)
+    model.mark(*example[1:])
     return record, example
 
 
-def _labelled_record(model: Classifier | Tagger, record: Record, fields: Sequence[str]) -> Parsed:
-    values = [_value(record, field) for field in fields]
-    return record, model.example(values[0] if len(values) == 1 else values)
-
-
-def _tabbed(model: Classifier, line: str) -> Parsed:
-    """A text, or two with a TAB between them."""
+def _labelled_text(model: Classifier | Tagger, line: str) -> Parsed:
+    """A text, of a classifier also two with a TAB between them."""
+    if isinstance(model, Tagger):
+        return {'tokens': line.split()}, model.example(line)
     texts = line.split('\t')
     if len(texts) > 2:
         raise ValueError(f'the line has {len(texts)} texts with TABs between them; give 1 or 2')
@@ -253,99 +247,90 @@ def _tabbed(model: Classifier, line: str) -> Parsed:
     return dict(zip(names, texts, strict=True)), example
 
 
-def _conll(model: Tagger, text: str) -> Parsed:
-    """Lines whose first column is a word; columns have TABs between them, or white space."""
-    lines = _split(text)
-    start = max((i + 1 for i, line in enumerate(lines) if not line.strip()), default=0)
-    words = conllu.conll_words(lines[start:])
-    places = [start + place for place, _ in words]
-    return {'lines': lines, 'places': places}, model.example([row[0].strip() for _, row in words])
+def _sentence(model: Tagger, format: str, text: str) -> Parsed:
+    """The lines of a sentence of CoNLL or CoNLL-U, with the places of its words.
 
-
-def _split(block: str) -> list[str]:
+    The first column of CoNLL is a word; columns have TABs between them, or white space. Multiword
+    tokens, empty nodes and comments of CoNLL-U have no tag.
+    """
     # Not splitlines: a word may hold characters that Unicode takes for ends of lines.
-    return [line.removesuffix('\r') for line in block.split('\n')]
-
-
-def _conllu(model: Tagger, text: str) -> Parsed:
-    """A sentence of CoNLL-U; multiword tokens, empty nodes and comments have no tag."""
-    lines = _split(text)
-    places, words = [], []
-    for place, line in enumerate(lines):
-        columns = line.split('\t')
-        if not line or line.startswith('#') or _SPLIT_WORD.fullmatch(columns[0]):
-            continue
-        if len(columns) != conllu.COLUMNS:
-            raise ValueError(
-                f'line {place + 1} of the sentence has {len(columns)} TAB-separated columns '
-                f'instead of {conllu.COLUMNS}'
-            )
-        places.append(place)
-        words.append(columns[1].replace('\u200c', ''))  # As conllu.py reads treebanks.
-    return {'lines': lines, 'places': places}, model.example(words)
+    lines = text.split('\n')
+    if format == 'conll':
+        start = max((i + 1 for i, line in enumerate(lines) if not line.strip()), default=0)
+        rows_of_words = conllu.conll_words(lines[start:])
+        words = {start + place: row[0].strip() for place, row in rows_of_words}
+    else:
+        words = {}
+        for place, line in enumerate(lines):
+            columns = line.split('\t')
+            if not line or line.startswith('#') or _SPLIT_WORD.fullmatch(columns[0]):
+                continue
+            if len(columns) != conllu.COLUMNS:
+                raise ValueError(
+                    f'line {place + 1} of the sentence has {len(columns)} TAB-separated columns '
+                    f'instead of {conllu.COLUMNS}'
+                )
+            words[place] = columns[1].replace('\u200c', '')  # As conllu.py reads treebanks.
+    return {'lines': lines, 'places': [*words]}, model.example([*words.values()])
 
 
 # ------------------------------------------------------------------------------------------ writers
 
 
+@dataclasses.dataclass(frozen=True)
 class AnswerWriter:
     """Writes inputs in a format with their answers, as lines or as a table in another format.
-
-    A table that is read has a path and columns. An input has `count` answers, whose scores are
-    written if `scores` says so.
 
     Raises:
       UserError: the formats do not go together.
     """
 
-    def __init__(
-        self,
-        model: Answering,
-        path: str,
-        given: str,
-        format: str,
-        columns: Sequence[str],
-        *,
-        scores: bool,
-        count: int,
-    ):
-        self._path, self._given, self._format = path, given, format
-        self._scores, self._count, self._is_tagger = scores, count, isinstance(model, Tagger)
-        if format in _BLOCKS and not self._is_tagger:
-            raise UserError(f'--format={format} is for taggers, and {model.name} is not one')
-        if format == 'conllu' and given != 'conllu':
+    model: Answering
+    path: str  # Of the inputs.
+    given: str  # Their format.
+    format: str  # Of the output.
+    columns: Sequence[str]  # Of a table that is read.
+    scores: bool  # Whether those of the answers are written.
+    count: int  # Of the answers to each input.
+    _numbers: Iterator[int] = dataclasses.field(default_factory=lambda: itertools.count(1))
+
+    def __post_init__(self):
+        if self.format in _BLOCKS and not isinstance(self.model, Tagger):
+            name = self.model.name
+            raise UserError(f'--format={self.format} is for taggers, and {name} is not one')
+        if self.format == 'conllu' and self.given != 'conllu':
             raise UserError('--format=conllu needs CoNLL-U as input; --format=conll takes any')
-        if format in TABLES and given not in TABLES:
-            raise UserError(f'--format={format} needs a table as input: {", ".join(TABLES)}')
-        names = ['prediction', *(['score'] if scores else [])]
-        names += ['log_probability'] if scores and isinstance(model, Model) else []
-        if count > 1:
-            names = [f'{name}_{i}' for i in range(1, count + 1) for name in names]
-        if format in TABLES and (there := sorted(set(names) & set(columns))):
+        if self.format in TABLES and self.given not in TABLES:
+            raise UserError(f'--format={self.format} needs a table as input: {", ".join(TABLES)}')
+        if self.format in TABLES and (there := sorted({*self._added} & {*self.columns})):
             raise UserError(
-                f'{path} has a column {there[0]!r}, which the predictions need; rename it, '
+                f'{self.path} has a column {there[0]!r}, which the predictions need; rename it, '
                 'or give --format=jsonl, which replaces it'
             )
-        self._columns, self._added = columns, names
+
+    @property
+    def _added(self) -> list[str]:
+        """The columns of the answers."""
+        names = ['prediction', *(['score'] if self.scores else [])]
+        names += ['log_probability'] if self.scores and isinstance(self.model, Model) else []
+        if self.count == 1:
+            return names
+        return [f'{name}_{i}' for i in range(1, self.count + 1) for name in names]
 
     @contextlib.contextmanager
-    def begin(self, file: IO[bytes]) -> Iterator[Callable[[int, Record, Answered], None]]:
-        """Begins a binary file, and ends it when all is written.
-
-        Yields:
-          What writes the answers to an input, given its number, from 1, and its record.
-        """
-        if self._format == 'parquet':
+    def begin(self, file: IO[bytes]) -> Iterator[Callable[[Record, Answered], None]]:
+        """Begins a binary file, ends it when all is written; yields the writer of a record."""
+        if self.format == 'parquet':
             with self._parquet(file) as write:
                 yield write
             return
-        if self._format in TABLES:
-            file.write(_table_line([*self._columns, *self._added], self._format).encode())
-        lines = self._row if self._format in TABLES else self._text_or_json
-        lines = self._sentence if self._format in _BLOCKS else lines
+        if self.format in TABLES:
+            file.write(_table_line([*self.columns, *self._added], self.format).encode())
+        lines = self._row if self.format in TABLES else self._text_or_json
+        lines = self._sentence if self.format in _BLOCKS else lines
 
-        def write(number: int, record: Record, answered: Answered) -> None:
-            file.write(lines(number, record, answered).encode())
+        def write(record: Record, answered: Answered) -> None:
+            file.write(lines(record, answered).encode())
             file.flush()
 
         yield write
@@ -362,61 +347,55 @@ class AnswerWriter:
             found = [
                 {'prediction': one.text}
                 | {name: round(getattr(one, name), 6) for name in names if hasattr(one, name)}
-                for one in answered[: self._count]
+                for one in answered[: self.count]
             ]
-        return found if self._scores else [{'prediction': one['prediction']} for one in found]
+        return found if self.scores else [{'prediction': one['prediction']} for one in found]
 
-    def _text_or_json(self, number: int, record: Record, answered: Answered) -> str:
-        if self._given in _BLOCKS:
+    def _text_or_json(self, record: Record, answered: Answered) -> str:
+        number = next(self._numbers)
+        if self.given in _BLOCKS:
             record = {'tokens': list(answered.words)}
         # An output with an answer for each input has one for an empty message, too.
-        found = self._cells(answered or ([Suggestion('', 0.0)] if self._count == 1 else []))
-        if self._format != 'text':
-            return _json_line(record, found[0] if self._count == 1 else {'predictions': found})
-        if self._count == 1:
+        found = self._cells(answered or ([Suggestion('', 0.0)] if self.count == 1 else []))
+        if self.format != 'text':
+            added = found[0] if self.count == 1 else {'predictions': found}
+            return json.dumps({**record, **added}, ensure_ascii=False) + '\n'
+        if self.count == 1:
             return _text_line(found[0])
         return ''.join(f'{number}\t{_text_line(one)}' for one in found)
 
-    def _row(self, number: int, record: Record, answered: Answered) -> str:
-        del number
-        found = self._named(answered)
-        values = [found.get(name, '') for name in self._added]
-        texts = [_spaced(x, 6) if isinstance(x, list) else x for x in values]
-        return _table_line([*record.values(), *texts], self._format)
+    def _row(self, record: Record, answered: Answered) -> str:
+        texts = [_spaced(x, 6) if isinstance(x, list) else x for x in self._named(answered)]
+        return _table_line([*record.values(), *texts], self.format)
 
-    def _named(self, answered: Answered) -> Record:
-        """The cells by their columns; an answer that lacks has none."""
-        return {
-            f'{name}_{i}' if self._count > 1 else name: value
-            for i, one in enumerate(self._cells(answered), 1)
-            for name, value in one.items()
-        }
+    def _named(self, answered: Answered) -> list[Json]:
+        """The cells of the added columns; an answer that lacks has None."""
+        cells = [cell for one in self._cells(answered) for cell in one.values()]
+        return cells + [None] * (len(self._added) - len(cells))
 
     @contextlib.contextmanager
-    def _parquet(self, file: IO[bytes]) -> Iterator[Callable[[int, Record, Answered], None]]:
-        """Writes a table with its predictions as Parquet.
+    def _parquet(self, file: IO[bytes]) -> Iterator[Callable[[Record, Answered], None]]:
+        """Writes a table with its predictions as Parquet; one that lacks is null, tags are a list.
 
         Columns of Parquet keep their types, but the numbers of named labels become their names.
-        Those of CSV and TSV are strings. The tags of a text are a list. A missing prediction, as of
-        an empty message, is null.
+        Those of CSV and TSV are strings.
         """
         import pyarrow
         from pyarrow import parquet
 
-        kinds = rows.column_types(self._path, rows.Layout(self._given))
-        for name in self._added:
+        added = self._added
+        kinds = rows.column_types(self.path, rows.Layout(self.given))
+        for name in added:
             kind = pyarrow.string() if name.startswith('prediction') else pyarrow.float64()
-            kinds[name] = pyarrow.list_(kind) if self._is_tagger else kind
+            kinds[name] = pyarrow.list_(kind) if isinstance(self.model, Tagger) else kind
         schema, waiting = pyarrow.schema(kinds.items()), []
 
         def flush() -> None:
             writer.write_table(pyarrow.Table.from_pylist(waiting, schema=schema))
             waiting.clear()
 
-        def write(number: int, record: Record, answered: Answered) -> None:
-            del number
-            found = self._named(answered)
-            waiting.append(record | {name: found.get(name) for name in self._added})
+        def write(record: Record, answered: Answered) -> None:
+            waiting.append(record | dict(zip(added, self._named(answered), strict=True)))
             if len(waiting) == _GROUP:
                 flush()
 
@@ -426,23 +405,22 @@ class AnswerWriter:
             finally:
                 flush()
 
-    def _sentence(self, number: int, record: Record, answer: Tagged) -> str:
+    def _sentence(self, record: Record, answer: Tagged) -> str:
         """A sentence with its tags, in a further column or in the fourth of CoNLL-U."""
-        del number
-        is_same = self._given == self._format
+        is_same = self.given == self.format
         lines = list(record['lines'] if is_same else answer.words)
         places = record['places'] if is_same else range(len(lines))
         for place, tag, p in zip(places, answer.tags, answer.probabilities, strict=True):
-            if self._format == 'conllu':
+            if self.format == 'conllu':
                 columns = lines[place].split('\t')
                 columns[3] = tag
-                if self._scores:
+                if self.scores:
                     misc = [] if columns[9] == '_' else [columns[9]]
                     columns[9] = '|'.join([*misc, f'TagProbability={p:.4f}'])
                 lines[place] = '\t'.join(columns)
                 continue
-            spaced = self._given == 'conll' and ' ' in lines[place] and '\t' not in lines[place]
-            added = [tag, *([f'{p:.4f}'] if self._scores else [])]
+            spaced = self.given == 'conll' and ' ' in lines[place] and '\t' not in lines[place]
+            added = [tag, *([f'{p:.4f}'] if self.scores else [])]
             lines[place] = (' ' if spaced else '\t').join([lines[place], *added])
         return '\n'.join([*lines, '', ''])
 
@@ -468,7 +446,3 @@ def _table_line(values: Iterable[Json], format: str) -> str:
         for value in values
     )
     return line.getvalue()
-
-
-def _json_line(record: Record, added: Mapping[str, Json]) -> str:
-    return json.dumps({**record, **added}, ensure_ascii=False) + '\n'

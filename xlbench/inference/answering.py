@@ -22,7 +22,7 @@ from ml_collections import ConfigDict
 from xlbench import decoding
 from xlbench.data import features, tokenizers, vocabularies
 from xlbench.evaluators.generation import Example, Prediction
-from xlbench.inference.exported import TaskNote
+from xlbench.inference.exported import Tasks, target_languages
 from xlbench.parallel.length_batches import LengthBatches
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
@@ -65,92 +65,67 @@ class Tagged:
 
 @dataclasses.dataclass(frozen=True)
 class Languages:
-    """The target languages that a model can be asked for.
+    """The target languages that a model can be asked for, as ISO codes."""
 
-    Attributes:
-      allowed: ISO codes; none where nothing tells the model a language.
-      default: the one that is meant when none is named, if there is only one.
-      why: how the model comes to know several, for messages.
-      sources: target -> the source language that training had for it, where that is one.
-    """
-
-    allowed: tuple[str, ...] = ()
-    default: str | None = None
-    why: str = ''
+    allowed: tuple[str, ...] = ()  # None where nothing tells the model a language.
+    default: str | None = None  # The one that is meant when none is named, if there is only one.
+    why: str = ''  # How the model comes to know several, for messages.
+    # Target -> the source language that training had for it, where that is one.
     sources: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @classmethod
-    def of(cls, tokenizer: tokenizers.Tokenizer, tasks: Mapping[str, TaskNote]) -> 'Languages':
+    def of(cls, tokenizer: tokenizers.Tokenizer, tasks: Tasks) -> 'Languages':
         """Takes the languages from the vocabulary and the tasks of a run's config.json, if any."""
-        trained = [task for task in tasks.values() if task['trained']]
-        targets = list(dict.fromkeys(t['target_lang'] for t in trained if t['target_lang']))
-        sources = {}
-        for lang in targets:
-            of_lang = {t['source_lang'] for t in trained if t['target_lang'] == lang}
-            if len(of_lang) == 1:
-                sources[lang] = of_lang.pop()
+        trained: dict[str, set[str | None]] = {}  # Target language -> source languages.
+        for task in tasks.values():
+            if task['trained'] and task['target_lang']:
+                trained.setdefault(task['target_lang'], set()).add(task['source_lang'])
+        targets = list(trained)
+        sources = {target: min(langs) for target, langs in trained.items() if len(langs) == 1}
         tokens = tokenizer.languages()
         if tokens and vocabularies.FAMILIES[tokenizer.family].needs_languages:
             why = f'its vocabulary has tokens of {len(tokens)} languages'
             return cls(tokens, None, why, sources)
         # One that it was not trained on is asked for where transfer to it is evaluated.
-        others = [task['target_lang'] for task in tasks.values()]
-        allowed = tuple(dict.fromkeys(lang for lang in [*targets, *others] if lang))
-        default = targets[0] if len(targets) == 1 else None
-        return cls(allowed, default, f'it was trained on {", ".join(targets)}', sources)
+        allowed, why = tuple(target_languages(tasks)), f'it was trained on {", ".join(targets)}'
+        return cls(allowed, targets[0] if len(targets) == 1 else None, why, sources)
 
     def choose(self, name: str, lang: str | None) -> str | None:
         """The language that is meant by `lang`; None where none is named and none is known.
 
-        Messages call the model by its `name`.
-
         Raises:
           UserError: it is missing, or unknown to the model.
         """
-        lang = lang or self.default
-        if lang is None and self.allowed:
+        lang, allowed = lang or self.default, ', '.join(self.allowed)
+        if lang is None and allowed:
             raise UserError(
-                f'{name} needs a target language: {self.why}. Set target_lang to one of '
-                f'{", ".join(self.allowed)}'
+                f'{name} needs a target language: {self.why}. Set target_lang to one of {allowed}'
             )
-        if lang is not None and self.allowed and lang not in self.allowed:
+        if allowed and lang not in self.allowed:
             raise UserError(
-                f'{name} does not know the target language {lang!r}; '
-                f'allowed: {", ".join(self.allowed)}'
+                f'{name} does not know the target language {lang!r}; allowed: {allowed}'
             )
         return lang
 
 
 @dataclasses.dataclass(frozen=True)
 class LoadedModel:
-    """A model with all that its folder says of it.
-
-    Attributes:
-      params: on the mesh.
-      lengths: most tokens of 'inputs' and 'targets' as the final evaluation has them, otherwise
-        what the model holds.
-      known: languages that a model that writes texts can be asked for.
-      options: how such a model decodes in the final evaluation.
-      workdir, config: of the run; None for a checkpoint that no run of ours has trained.
-      tasks: what the run's config.json says about each task, see Languages.of.
-      labels: of a classifier or tagger, in the order of their ids.
-      continues: whether answers go on in the middle of a text, so that no end is put behind it.
-      forces_first: whether answers have to begin as targets do, see Tokenizer.forced_first.
-    """
+    """A model with all that its folder says of it."""
 
     model: nn.Module
-    params: Params
+    params: Params  # On the mesh.
     tokenizer: tokenizers.Tokenizer
     objective: Objective
+    # Most tokens of 'inputs' and 'targets': the final evaluation's, else what the model holds.
     lengths: Mapping[str, int]
     known: Languages
-    options: decoding.Options
-    workdir: pathlib.Path | None = None
-    config: ConfigDict | None = None
-    tasks: Mapping[str, TaskNote] = dataclasses.field(default_factory=dict)
-    labels: tuple[str, ...] = ()
-    continues: bool = False
-    forces_first: bool = True
+    options: decoding.Options  # Of a model that writes texts, in the final evaluation.
+    workdir: pathlib.Path | None = None  # None where no run of ours has trained it.
+    config: ConfigDict | None = None  # Likewise.
+    tasks: Tasks = dataclasses.field(default_factory=dict)
+    labels: tuple[str, ...] = ()  # Of a classifier or tagger, in the order of their ids.
+    continues: bool = False  # Answers go on in the middle of a text, without an end behind it.
+    forces_first: bool = True  # Answers have to begin as targets do, see Tokenizer.forced_first.
 
 
 def eval_blocks(config: ConfigDict) -> list[dict[str, Json]]:
@@ -163,16 +138,13 @@ class Reranker(abc.ABC):
     """Gives the answers of n-best lists new scores, and sorts each list by them.
 
     A subclass has the model that ranks as its first field, and its weights as fields of floats.
-
-    Attributes:
-      kind: what metrics.json and the names of folders call it.
     """
 
-    kind: ClassVar[str]
+    kind: ClassVar[str]  # What metrics.json and the names of folders call it.
 
     @property
     def facts(self) -> dict[str, Json]:
-        """Describes it for metrics.json: its kind, the name of its model and its weights."""
+        """Its entries in metrics.json: its kind, the name of its model and its weights."""
         model, *weights = dataclasses.fields(self)
         named = {field.name: getattr(self, field.name) for field in weights}
         return {self.kind: getattr(self, model.name).name, **named}
@@ -197,10 +169,8 @@ class Reranker(abc.ABC):
           UserError: there is only one.
         """
         if options.hypotheses < 2:
-            raise UserError(
-                'a single answer cannot be ranked again; set num_beams, or draw several samples '
-                'with num_return'
-            )
+            several = 'set num_beams, or draw several samples with num_return'
+            raise UserError(f'a single answer cannot be ranked again; {several}')
         return dataclasses.replace(options, num_return=options.hypotheses)
 
     def rerank(
@@ -236,8 +206,6 @@ class Answerer(Generic[Asked, Answer]):
       num_cut: inputs so far that were longer.
       batches: cuts texts into batches of few shapes.
     """
-
-    languages: Languages
 
     def __init__(
         self, name: str, opened: LoadedModel, mesh: Mesh, *, batch_size: int, max_input_length: int
@@ -297,7 +265,7 @@ class Answerer(Generic[Asked, Answer]):
 
         Examples are read ahead by CHUNK_BATCHES batches at most; None says that it may take a while
         to the next one, so that those before it are answered first. `begin` dispatches a chunk;
-        `end` waits for what `begin` has returned, and gives the answers to the chunk.
+        `end` waits for it, and gives the answers.
         """
         for chunk, begun in in_flight(chunks(examples, self.batch_size), begin, depth=1):
             yield from end(chunk, begun)

@@ -7,7 +7,6 @@ who publishes it. Its text is the template card.md.
 import json
 import pathlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
 
 import jinja2
 
@@ -41,27 +40,16 @@ _KINDS = {
 
 
 def text(
-    folder: str,
-    source: str,
+    folder: str,  # Its name, which names the model where its run names no config.
+    source: str,  # What was exported, in words.
     family: str,
     model: TransformerConfig,
     tokenizer: tokenizers.Tokenizer,
     notes: Notes,
-    about: Mapping[str, Json],
-    results: Sequence[Result],
+    about: Mapping[str, Json],  # The run's config.json.
+    results: Sequence[Result],  # Of the checkpoint, those to report first.
 ) -> str:
-    """The whole README.md.
-
-    Args:
-      folder: its name, which names the model where its run names no config.
-      source: what was exported, in words.
-      family: of the model.
-      model: its config.
-      tokenizer: of the run.
-      notes: of the folder.
-      about: the run's config.json.
-      results: of the checkpoint that is exported, those to report first.
-    """
+    """The whole README.md."""
     config, counts, hashes = (_block(about, key) for key in ('config', 'examples', 'manifests'))
     argv, is_sample = about.get('argv'), about.get('data') == 'sample'
     # The command that began the run, and the folder where it was typed.
@@ -71,22 +59,42 @@ def text(
     measured = {f'{result.task}/{result.split}' for result in results}
     name = _model_name(config, *typed) or folder
     languages = _languages(notes, {*trained, *scored})
-    tags = ['xlbench', 'jax', *(['sample-data'] if is_sample else [])]
+    # The name on the hub that training began with; no folder or other run. What is fetched from the
+    # hub is noted with the folder that it was fetched to.
+    base, read = str(config.get('init_from') or ''), about.get('initialised_from')
+    is_of_hub = isinstance(read, str) and base and read.startswith(f'{base} (')
     metadata = _metadata(
         family,
         model,
         results,
         is_sample=is_sample,
         language=languages or None,
-        tags=tags,
-        base_model=_base_model(config, about.get('initialised_from')),
+        tags=['xlbench', 'jax', *(['sample-data'] if is_sample else [])],
+        base_model=base.partition('@')[0] if is_of_hub else None,
         datasets=None if is_sample else _each_once(map(_first_word, trained)),
         model_name=name,
     )
+    writes = () if family in _KINDS else target_languages(notes.tasks)
+    marks = {lang: _mark(tokenizer, lang, notes) for lang in writes}
     facts = {'git': about.get('git'), 'versions': about.get('versions')}
     signatures = {f'{m}: {text}' for r in results for m, text in r.signatures.items()}
-    page = _template().render(
-        **_usage(family, model, tokenizer, notes),
+    templates = jinja2.Environment(
+        loader=jinja2.PackageLoader('xlbench.inference', ''),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    templates.filters |= {'text': render.markdown_text, 'items': render.items, 'repr': repr}
+    templates.filters['code'] = lambda *of: '\n'.join(render.code_block(*of))
+    page = templates.get_template('card.md').render(
+        kind=_KINDS.get(family) or FAMILIES[family].kind,
+        model=model,
+        tokenizer=tokenizer,
+        notes=notes,
+        marks={lang: mark for lang, mark in marks.items() if mark},
+        has_pairs=any(one['trained'] and one.get('texts') == 2 for one in notes.tasks.values()),
+        is_sentencepiece=isinstance(tokenizer, tokenizers.SentencePieceTokenizer),
         metadata=metadata,
         name=name,
         source=source,
@@ -113,44 +121,10 @@ def text(
         config='\n'.join(
             f'{k}: {json.dumps(v, ensure_ascii=False)}' for k, v in sorted(config.items())
         ),
-        lengths=notes.lengths,
-        decodes=bool(notes.decoding),
         scored_languages=_languages(notes, scored),
     )
     # The machine's folders are nobody's business, and of no use elsewhere.
     return origins.without_places(page)
-
-
-def _template() -> jinja2.Template:
-    templates = jinja2.Environment(
-        loader=jinja2.PackageLoader('xlbench.inference', ''),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    templates.filters |= {'text': render.markdown_text, 'items': render.items, 'repr': repr}
-    templates.filters['code'] = lambda *of: '\n'.join(render.code_block(*of))
-    return templates.get_template('card.md')
-
-
-def _usage(
-    family: str, model: TransformerConfig, tokenizer: tokenizers.Tokenizer, notes: Notes
-) -> dict[str, Any]:
-    """Returns the values by which card.md shows how a folder gives the answers of its run."""
-    marks = {}
-    if family not in _KINDS:
-        marks = {lang: _mark(tokenizer, lang, notes) for lang in target_languages(notes.tasks)}
-    return {
-        'kind': _KINDS.get(family) or FAMILIES[family].kind,
-        'model': model,
-        'has_pairs': any(one['trained'] and one.get('texts') == 2 for one in notes.tasks.values()),
-        'word_piece': notes.objective.get('word_piece', 'last'),
-        'marks': {lang: mark for lang, mark in marks.items() if mark},
-        # The other tokenizers put it there themselves.
-        'needs_end': tokenizer.family in ('gpt2', 'llama', 'qwen2'),
-        'is_sentencepiece': isinstance(tokenizer, tokenizers.SentencePieceTokenizer),
-    }
 
 
 def _metadata(
@@ -173,7 +147,7 @@ def _metadata(
             dataset_config=result.task,
             dataset_name=f'{result.task}{" (made up)" if is_sample else ""}',
             dataset_split=result.split,
-            metric_type=_hub_metric(score),
+            metric_type=next((word for word in score.split('_') if word in _METRICS), score),
             metric_name=score,
             metric_value=round(value, 4),
             metric_args={'signature': text} if (text := _signature(result, score)) else None,
@@ -209,14 +183,6 @@ def _model_name(config: Mapping[str, Json], argv: Sequence[str], cwd: str) -> st
     return '-'.join(filter(None, [stem, str(mixture or '')])) if stem else ''
 
 
-def _base_model(config: Mapping[str, Json], read: Json) -> str | None:
-    """The name on the hub that training began with; None for a folder or another run."""
-    spec = str(config.get('init_from') or '')
-    # What is fetched from the hub is noted with the folder that it was fetched to.
-    is_of_hub = isinstance(read, str) and spec and read.startswith(f'{spec} (')
-    return spec.partition('@')[0] if is_of_hub else None
-
-
 def _languages(notes: Notes, tasks: Collection[str]) -> list[str]:
     named = (
         about.get(f'{side}_lang')
@@ -239,10 +205,6 @@ def _signature(result: Result, score: str) -> str:
     return '; '.join(matching or result.signatures.values())
 
 
-def _hub_metric(score: str) -> str:
-    return next((word for word in score.split('_') if word in _METRICS), score)
-
-
 def _first_word(task: str) -> str:
     """The benchmark that a task is of, or what stands for it."""
     return task.partition('_')[0]
@@ -253,12 +215,7 @@ def _each_once(names: Iterable[str]) -> list[str] | None:
 
 
 def _mark(tokenizer: tokenizers.Tokenizer, lang: str, notes: Notes) -> dict[str, str] | None:
-    """Says what tells a model a target language, if anything does.
-
-    Returns:
-      What stands 'before' the input, and further arguments of `generate` and, as 'load', of
-      from_pretrained.
-    """
+    """The mark of a target language: 'before' the input, to 'generate', and on 'load'; or None."""
     if tokenizer.tags == 'target_in_source':
         return {'before': f'<{lang}> ', 'generate': '', 'load': ''}
     token, first = tokenizer.language_tokens().get(lang), forced_first(tokenizer, lang)

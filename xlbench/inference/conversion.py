@@ -13,7 +13,6 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 
-import flax.linen as nn
 import jax.numpy as jnp
 import msgspec
 import numpy as np
@@ -56,20 +55,17 @@ IDS = {
 
 
 def to_workdir(source: str, target: pathlib.Path, extra_tokens: Sequence[str] = ()) -> list[str]:
-    """Reads a folder or hub name, writes a workdir `target`; returns lines for the user.
+    """Reads a folder or hub name, writes a new workdir `target`; returns lines for the user.
 
-    Args:
-      source: see huggingface/hub.py.
-      target: does not exist yet.
-      extra_tokens: words that become one token each.
+    The extra tokens are words that become one token each.
 
     Raises:
       UserError: before anything is written, if the checkpoint is not whole.
     """
     checkpoint = hf_checkpoint.open(source)
     checkpoint.check()
-    count = sum(int(np.prod(shape)) for shape in checkpoint.shapes.values())
-    said = [f'{source}: {checkpoint.family}, {quantity(count)} parameters']
+    sizes = {path: math.prod(shape) for path, shape in checkpoint.shapes.items()}
+    said = [f'{source}: {checkpoint.family}, {quantity(sum(sizes.values()))} parameters']
     with locks.atomic_folder(target) as temporary:
         vocabulary = temporary / 'tokenizer'
         vocabulary.mkdir()
@@ -91,19 +87,37 @@ def to_workdir(source: str, target: pathlib.Path, extra_tokens: Sequence[str] = 
                 f'of the {first} before them; {rows} rows in all'
             )
             checkpoint.model['vocab_size'] = rows
-            _set_vocab_size(vocabulary / hub.CONFIG, rows)
+            content = tensors.read_json(vocabulary / hub.CONFIG)
+            # That of the model, and of the halves of one that is made of two.
+            for part in (content, content.get('encoder', {}), content.get('decoder', {})):
+                if 'vocab_size' in part:
+                    part['vocab_size'] = rows
+            tensors.write_json(vocabulary / hub.CONFIG, content)
         boxes = hf_checkpoint.boxed_params(models.build(**checkpoint.model))
         flat = {}
-        sizes = {path: 4 * math.prod(shape) for path, shape in checkpoint.shapes.items()}
-        with Progress('read', sum(sizes.values()), 'B') as progress:
+        with Progress('read', 4 * sum(sizes.values()), 'B') as progress:
             for path, size in sizes.items():
                 value = checkpoint.read_param(path)
                 if add and 'vocab' in boxes[path].names:
                     value = _with_rows(value, boxes[path].names.index('vocab'), *add)
                 flat[path] = jnp.asarray(value)
-                progress.add(size)
-        config = _run_config(checkpoint, source, target)
-        if piece := config['objective'].get('word_piece'):
+                progress.add(4 * size)
+        objective = exported.objective(checkpoint.folder, checkpoint.family)
+        # That a run with these parameters would have been started with.
+        config = {
+            'seed': 0,
+            'data': {'root': '', 'vocabulary': f'{target.absolute()}/tokenizer', 'sample': False},
+            'model': checkpoint.model,
+            'init_from': source,
+            'lora': {'rank': 0},
+            'objective': objective,
+            'trainable': ['.*'],
+            'mesh': {'data': -1, 'fsdp': 1, 'tensor': 1},
+            'stages': {},
+            'evals': {},
+            'baselines': [],
+        }
+        if piece := objective.get('word_piece'):
             said.append(
                 f'the tag of a word is read from its pieces by the rule {piece!r}; see '
                 'config.objective.word_piece in its config.json'
@@ -114,25 +128,6 @@ def to_workdir(source: str, target: pathlib.Path, extra_tokens: Sequence[str] = 
         (temporary / 'config.json').write_text(json.dumps(about, indent=1) + '\n', encoding='utf-8')
         checkpoints.save_params(str(temporary), 0, traverse_util.unflatten_dict(flat, sep='/'))
     return said
-
-
-def _run_config(
-    checkpoint: hf_checkpoint.Checkpoint, source: str, target: pathlib.Path
-) -> dict[str, Json]:
-    """The config that a run with these parameters would have been started with."""
-    return {
-        'seed': 0,
-        'data': {'root': '', 'vocabulary': str(target.absolute() / 'tokenizer'), 'sample': False},
-        'model': checkpoint.model,
-        'init_from': source,
-        'lora': {'rank': 0},
-        'objective': exported.objective(checkpoint.folder, checkpoint.family),
-        'trainable': ['.*'],
-        'mesh': {'data': -1, 'fsdp': 1, 'tensor': 1},
-        'stages': {},
-        'evals': {},
-        'baselines': [],
-    }
 
 
 def add_tokens(source: pathlib.Path, folder: pathlib.Path, words: Sequence[str]) -> int:
@@ -171,49 +166,26 @@ def _with_rows(value: np.ndarray, axis: int, first: int, end: int) -> np.ndarray
     return np.moveaxis(value, 0, axis)
 
 
-def _set_vocab_size(file: pathlib.Path, rows: int) -> None:
-    """In config.json: of the model, and of the halves of one that is made of two."""
-    content = tensors.read_json(file)
-    for part in (content, content.get('encoder', {}), content.get('decoder', {})):
-        if 'vocab_size' in part:
-            part['vocab_size'] = rows
-    tensors.write_json(file, content)
-
-
 # -----------------------------------------------------------------------------------------------
 # From a workdir to a folder.
 
 
 def to_folder(
-    workdir: str,
+    workdir: str,  # Of a run, or converted.
     target: pathlib.Path,
     step: int,
-    dtype: str = 'float32',
-    lora: str | None = None,
-    adapter: str = '',
+    dtype: str = 'float32',  # Of the weights in the files.
+    lora: str | None = None,  # 'separate' writes the adapter alone; else it is merged.
+    adapter: str = '',  # The language of the one that is meant, where a run has several.
 ) -> list[str]:
-    """Reads a checkpoint of a workdir, writes a folder that transformers loads.
-
-    Args:
-      workdir: of a run, or converted.
-      target: does not exist yet.
-      step: the checkpoint.
-      dtype: of the weights in the files.
-      lora: 'merged' into the weights (also None), or 'separate': the adapter alone is written.
-      adapter: the language of the one that is meant, where a run has several.
-
-    Returns:
-      Lines for the user.
+    """Reads a checkpoint, writes a new folder that transformers loads; returns lines for the user.
 
     Raises:
       UserError: there is no such form of the model, or an option cannot be.
     """
-    about = config_lib.read_run(workdir)
-    config, labels = ConfigDict(about['config']), about.get('labels') or ()
-    hf_checkpoint.check_family(config.model.family)
-    vocabulary = Vocabulary(workdir, about)
-    model = runs.build_model(config.model, vocabulary.size, labels)
-    family, model_config = config.model.family, model.config
+    run = _Run(workdir)
+    family, config = run.config.model.family, run.model.config
+    hf_checkpoint.check_family(family)
     source = init_from.open_workdir(workdir, f'{step}:{adapter}')
     source.adapters.named(workdir, '')
     adapted = source.is_adapted
@@ -221,30 +193,29 @@ def to_folder(
         raise UserError(f'{workdir} was trained without LoRA; leave out --lora')
     said = [f'{source.name}: {family}, {quantity(source.num_parameters)} parameters']
     if lora == 'separate':
-        _write_adapter(target, source, family, model_config, config.get('init_from', ''))
+        _write_adapter(target, source, family, config, run.config.get('init_from', ''))
         return [*said, 'LoRA alone; the model that it was trained on is not in the folder']
     if adapted:
         source = init_from.without_lora(source)
         said.append('LoRA is merged into the weights')
-    boxes = hf_checkpoint.boxed_params(model)
-    rows = model_config.vocab_size - model_config.vocab_padding
+    boxes = hf_checkpoint.boxed_params(run.model)
+    rows = config.vocab_size - config.vocab_padding
     params = {
         path: Later(functools.partial(source.read, path), shape, boxes[path].names, rows)
         for path, shape in source.shapes.items()
     }
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        more, generation, notes = _write_beside(workdir, about, step, vocabulary, model, folder)
+        more, generation, notes = run.write_beside(step, folder)
         if notes:
-            scored = _results(workdir, step, said)
-            made = (said[0], family, model_config, vocabulary.tokenizer, notes, about, scored)
-            (folder / cards.NAME).write_text(cards.text(target.name, *made), encoding='utf-8')
+            card = run.card(target.name, said[0], step, notes, said)
+            (folder / cards.NAME).write_text(card, encoding='utf-8')
         hf_checkpoint.save(
             target,
             family,
-            dataclasses.replace(model_config, vocab_size=rows, vocab_padding=0),
+            dataclasses.replace(config, vocab_size=rows, vocab_padding=0),
             traverse_util.unflatten_dict(params, sep='/'),
-            vocabulary.ids | {'labels': labels},
+            run.ids | {'labels': run.labels},
             sorted(folder.iterdir()),
             dtype=dtype,
             generation=generation,
@@ -258,86 +229,116 @@ def card(workdir: str) -> str:
     Raises:
       UserError: it has no scores, or the model has no card.
     """
-    about = config_lib.read_run(workdir)
-    config = ConfigDict(about['config'])
-    vocabulary = Vocabulary(workdir, about)
-    model = runs.build_model(config.model, vocabulary.size, about.get('labels') or ())
+    run = _Run(workdir)
     step = max(read_run(workdir).evaluations)
     with tempfile.TemporaryDirectory() as name:
-        *_, notes = _write_beside(workdir, about, step, vocabulary, model, pathlib.Path(name))
+        *_, notes = run.write_beside(step, pathlib.Path(name))
     if notes is None:
         raise UserError(f'{workdir} says nothing of its training')
-    name, scored = pathlib.Path(workdir).name, _results(workdir, step, [])
-    made = (config.model.family, model.config, vocabulary.tokenizer, notes, about, scored)
-    return cards.text(name, f'{name} at step {step}', *made)
+    name = pathlib.Path(workdir).name
+    return run.card(name, f'{name} at step {step}', step, notes, [])
 
 
-def _results(workdir: str, step: int, said: list[str]) -> list[Result]:
-    """The scores of a checkpoint, those of the split to report first ahead; `said` gets errors."""
-    if not files.names(pathlib.Path(workdir) / 'eval'):
-        return []
-    try:
-        run = read_run(workdir)
-    except UserError as error:
-        said.append(f'{cards.NAME} has no scores: {error}')
-        return []
-    order = run.splits()
-    of_step = run.evaluations.get(step, {}).values()
-    return sorted(of_step, key=lambda result: (order.index(result.split), result.task))
+class _Run:
+    """A workdir with its model, without parameters, and its vocabulary.
 
-
-def _write_beside(
-    workdir: str,
-    about: Mapping[str, Json],
-    step: int,
-    vocabulary: 'Vocabulary',
-    model: nn.Module,
-    folder: pathlib.Path,
-) -> tuple[list[str], dict[str, Json], exported.Notes | None]:
-    """Writes the tokenizer and what a run knows of itself.
-
-    Returns:
-      Lines for the user, keys of generation_config.json, and the notes of a run.
+    Attributes:
+      about: its config.json.
+      ids: special ids, for `to_config`.
+      tokenizer: None where there is none.
+      path: its file or folder.
     """
-    if vocabulary.tokenizer is None:
-        return [], {}, None
-    config, tasks = ConfigDict(about['config']), about.get('tasks') or {}
-    blocks = eval_blocks(config) if 'evals' in config else []
-    block = blocks[0] if blocks else {}
-    lengths = block.get('lengths') or {}
-    remarks = exported.write_tokenizer(
-        vocabulary.path,
-        vocabulary.tokenizer,
-        folder,
-        tasks=tasks,
-        max_length=lengths.get('inputs'),
-    )
-    if not MODEL_TYPES[getattr(model.config, 'variant', 'bert')].types:
-        file = folder / vocabularies.TOKENIZER_CONFIG
-        about = tensors.read_json(file) if file.is_file() else {}
-        tensors.write_json(file, about | {'model_input_names': ['input_ids', 'attention_mask']})
-    if not lengths:  # Of xlbench.convert, which has not trained it.
-        return remarks, {}, None
-    objective = config.objective.to_dict()
-    fields, evaluation, decoding, generation = {}, {}, {}, {}
-    if config.model.family == 'dual_encoder':
-        kinds = (
-            dataclasses.fields(dual_encoder.DualEncoderConfig),
-            dataclasses.fields(bert.BertConfig),
+
+    def __init__(self, workdir: str):
+        self.workdir, self.about = workdir, config_lib.read_run(workdir)
+        self.config, self.labels = ConfigDict(self.about['config']), self.about.get('labels') or ()
+        self.tokenizer = None
+        own = pathlib.Path(workdir) / tokenizers.CONVERTED
+        untrusted.check_tree(workdir, own)
+        if own.is_dir() and not hub.tokenizer_files(own):
+            # Converted from a folder without a tokenizer: config.json is all there is.
+            content = tensors.read_json(own / hub.CONFIG)
+            size = self.config.model.vocab_size
+            ids = {}
+        else:
+            self.tokenizer = tokenizers.of_workdir(workdir, self.about)
+            self.path = pathlib.Path(tokenizers.path_of_workdir(workdir, self.about))
+            content = tensors.read_json(own / hub.CONFIG) if own.is_dir() else {}
+            size = self.tokenizer.vocab_size
+            ids = {key: getattr(self.tokenizer, key, None) for key in IDS.values()}
+        self.ids = ids | {ours: content.get(key, ids.get(ours)) for key, ours in IDS.items()}
+        if 'roberta' in (content.get('model_type'), getattr(self.tokenizer, 'family', '')):
+            self.ids['model_type'] = 'roberta'  # Else it would be read as XLM-R.
+        self.model = runs.build_model(self.config.model, size, self.labels)
+
+    def card(
+        self, name: str, source: str, step: int, notes: exported.Notes, said: list[str]
+    ) -> str:
+        """The model card of a checkpoint, see cards.text; `said` gets errors of its scores."""
+        scored: list[Result] = []
+        if files.names(pathlib.Path(self.workdir) / 'eval'):
+            try:
+                run = read_run(self.workdir)
+                order, of_step = run.splits(), run.evaluations.get(step, {}).values()
+                scored = sorted(of_step, key=lambda one: (order.index(one.split), one.task))
+            except UserError as error:
+                said.append(f'{cards.NAME} has no scores: {error}')
+        family, config = self.config.model.family, self.model.config
+        return cards.text(name, source, family, config, self.tokenizer, notes, self.about, scored)
+
+    def write_beside(
+        self, step: int, folder: pathlib.Path
+    ) -> tuple[list[str], dict[str, Json], exported.Notes | None]:
+        """Writes the tokenizer and what a run knows of itself.
+
+        Returns:
+          Lines for the user, keys of generation_config.json, and the notes of a run.
+        """
+        if self.tokenizer is None:
+            return [], {}, None
+        config, tasks = self.model.config, self.about.get('tasks') or {}
+        blocks = eval_blocks(self.config) if 'evals' in self.config else []
+        block = blocks[0] if blocks else {}
+        lengths = block.get('lengths') or {}
+        remarks = exported.write_tokenizer(
+            self.path, self.tokenizer, folder, tasks=tasks, max_length=lengths.get('inputs')
         )
-        names = {field.name for field in kinds[0]} - {field.name for field in kinds[1]}
-        fields = {name: getattr(model.config, name) for name in sorted(names)}
-        remarks += _write_sentence_files(model.config, lengths, folder)
-        evaluation = _copy_responses(workdir, block, folder)
-    elif isinstance(model, Generator):
-        options = decoding_settings.make(block.get('decoding'), lengths['targets'])
-        decoding = dataclasses.asdict(options)
-        generation = exported.generation(vocabulary.tokenizer, options, tasks, objective)
-    seed = config.get('seed', 0)
-    origin = exported.Origin(config=config_hash(about['config']), seed=seed, step=step)
-    notes = exported.Notes(objective, lengths, decoding, tasks, fields, evaluation, origin)
-    notes.write(folder)
-    return remarks, generation, notes
+        if not MODEL_TYPES[getattr(config, 'variant', 'bert')].types:
+            file = folder / vocabularies.TOKENIZER_CONFIG
+            content = tensors.read_json(file) if file.is_file() else {}
+            content |= {'model_input_names': ['input_ids', 'attention_mask']}
+            tensors.write_json(file, content)
+        if not lengths:  # Of xlbench.convert, which has not trained it.
+            return remarks, {}, None
+        objective = self.config.objective.to_dict()
+        fields, evaluation, decoding, generation = {}, {}, {}, {}
+        if self.config.model.family == 'dual_encoder':
+            kinds = dual_encoder.DualEncoderConfig, bert.BertConfig
+            own, of_encoder = ({field.name for field in dataclasses.fields(x)} for x in kinds)
+            fields = {name: getattr(config, name) for name in sorted(own - of_encoder)}
+            remarks += _write_sentence_files(config, lengths, folder)
+            evaluation = self._copy_responses(block, folder)
+        elif isinstance(self.model, Generator):
+            options = decoding_settings.make(block.get('decoding'), lengths['targets'])
+            decoding = dataclasses.asdict(options)
+            generation = exported.generation(self.tokenizer, options, tasks, objective)
+        seed, of_run = self.config.get('seed', 0), config_hash(self.about['config'])
+        origin = exported.Origin(config=of_run, seed=seed, step=step)
+        notes = exported.Notes(objective, lengths, decoding, tasks, fields, evaluation, origin)
+        notes.write(folder)
+        return remarks, generation, notes
+
+    def _copy_responses(self, block: Mapping[str, Json], folder: pathlib.Path) -> dict[str, Json]:
+        """Copies the response sets that there are; the block of the evaluation with these tasks."""
+        split, tasks = block.get('responses', ''), []
+        for task in block['tasks'] if split else ():
+            place = runs.response_set_path('', task, split)
+            if source := untrusted.file(self.workdir, place):
+                target = folder / place
+                target.parent.mkdir(exist_ok=True)
+                shutil.copyfile(source, target)
+                tasks.append(task)
+        return {**block, 'tasks': tasks, 'every': 0}
 
 
 def _write_sentence_files(
@@ -363,21 +364,6 @@ def _write_sentence_files(
             path.parent.mkdir(parents=True, exist_ok=True)
             tensors.write_json(path, content)
     return []
-
-
-def _copy_responses(
-    workdir: str, block: Mapping[str, Json], folder: pathlib.Path
-) -> dict[str, Json]:
-    """Copies the response sets that a workdir has; the block of the evaluation with these tasks."""
-    split, tasks = block.get('responses', ''), []
-    for task in block['tasks'] if split else ():
-        place = runs.response_set_path('', task, split)
-        if source := untrusted.file(workdir, place):
-            target = folder / place
-            target.parent.mkdir(exist_ok=True)
-            shutil.copyfile(source, target)
-            tasks.append(task)
-    return {**block, 'tasks': tasks, 'every': 0}
 
 
 class Later:
@@ -418,35 +404,3 @@ def _write_adapter(
         tensors.write_json(temporary / peft.CONFIG_FILE, content)
         specs = {n: tensors.Spec(a.shape, lambda a=a: a) for n, a in arrays.items()}
         tensors.write_file(temporary / peft.TENSORS_FILE, specs)
-
-
-class Vocabulary:
-    """The vocabulary of a workdir, as a folder for transformers describes it.
-
-    Attributes:
-      size: rows that a model needs for it.
-      ids: special ids, for `to_config`.
-      tokenizer: None where there is none.
-      path: its file or folder.
-    """
-
-    def __init__(self, workdir: str, about: Mapping[str, Json]):
-        config = about['config']
-        self.tokenizer = None
-        own = pathlib.Path(workdir) / tokenizers.CONVERTED
-        untrusted.check_tree(workdir, own)
-        if own.is_dir() and not hub.tokenizer_files(own):
-            # Converted from a folder without a tokenizer: config.json is all there is.
-            content = tensors.read_json(own / hub.CONFIG)
-            self.size = config['model']['vocab_size']
-            self.ids = {}
-        else:
-            tokenizer = tokenizers.of_workdir(workdir, about)
-            self.tokenizer = tokenizer
-            self.path = pathlib.Path(tokenizers.path_of_workdir(workdir, about))
-            content = tensors.read_json(own / hub.CONFIG) if own.is_dir() else {}
-            self.size = tokenizer.vocab_size
-            self.ids = {key: getattr(tokenizer, key, None) for key in IDS.values()}
-        self.ids |= {ours: content.get(key, self.ids.get(ours)) for key, ours in IDS.items()}
-        if 'roberta' in (content.get('model_type'), getattr(self.tokenizer, 'family', '')):
-            self.ids['model_type'] = 'roberta'  # Else it would be read as XLM-R.

@@ -11,7 +11,7 @@ import os
 import pathlib
 import shutil
 from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import Any, TypeAlias, TypedDict
 
 from xlbench import config as config_lib
 from xlbench.data import tokenizers, vocabularies
@@ -21,18 +21,11 @@ from xlbench.settings.decoding import Options
 from xlbench.settings.ranges import check_block
 from xlbench.system import files, untrusted
 from xlbench.system.errors import UserError
-from xlbench.system.files import Json
+from xlbench.system.files import Block, Json
 
 NOTES = 'xlbench.json'
-
-
-class TaskNote(TypedDict, total=False):
-    """The note on a task in a run's config.json, or in xlbench.json; see config.RunTask."""
-
-    trained: bool
-    source_lang: str | None
-    target_lang: str | None
-    texts: int | None
+# Of a run's config.json, or of xlbench.json, by their names; each as config.RunTask.
+Tasks: TypeAlias = Mapping[str, Block]
 
 
 class Origin(TypedDict, total=False):
@@ -57,23 +50,16 @@ def objective(folder: str | os.PathLike, family: str) -> dict[str, Json]:
 
 @dataclasses.dataclass(frozen=True)
 class Notes:
-    """The content of xlbench.json.
+    """The content of xlbench.json."""
 
-    Attributes:
-      objective: the block of the run's config.
-      lengths: most tokens of 'inputs' and 'targets'.
-      decoding: options of the final evaluation.
-      tasks: by name, see TaskNote.
-      model: fields of a dual encoder that no config.json has.
-      evaluation: of a retriever, the block of its final evaluation, with the tasks whose response
-        sets are in the folder.
-    """
-
-    objective: dict[str, Any]
-    lengths: dict[str, int]
+    objective: dict[str, Any]  # The block of the run's config.
+    lengths: dict[str, int]  # Most tokens of 'inputs' and 'targets'.
+    # Options of the final evaluation.
     decoding: dict[str, Any] = dataclasses.field(default_factory=dict)
-    tasks: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    tasks: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)  # See Tasks.
+    # Fields of a dual encoder that no config.json has.
     model: dict[str, Any] = dataclasses.field(default_factory=dict)
+    # Of a retriever: its final evaluation, with the tasks whose response sets are in the folder.
     evaluation: dict[str, Any] = dataclasses.field(default_factory=dict)
     run: Origin = dataclasses.field(default_factory=lambda: Origin())
 
@@ -106,7 +92,7 @@ def write_tokenizer(
     tokenizer: tokenizers.Tokenizer,
     folder: pathlib.Path,
     *,
-    tasks: Mapping[str, TaskNote],
+    tasks: Tasks,
     max_length: int | None,
 ) -> list[str]:
     """Writes the files that AutoTokenizer reads; returns remarks for the user, a line each.
@@ -126,15 +112,18 @@ def write_tokenizer(
         return []
     for file in hub.tokenizer_files(path) if path.is_dir() else [path]:
         shutil.copyfile(file, folder / (file.name if path.is_dir() else hub.TOKENIZER_JSON))
-    config = folder / vocabularies.TOKENIZER_CONFIG
+    config, family = folder / vocabularies.TOKENIZER_CONFIG, vocabularies.FAMILIES[tokenizer.family]
     content = tensors.read_json(config) if config.is_file() else {}
     before = dict(content)
     # transformers' classes decode no bytes, which a SentencePiece model may write.
-    as_it_is = vocabularies.FAMILIES[tokenizer.family].same_class and not content.get('words')
+    as_it_is = family.same_class and not content.get('words')
     if tokenizer.family == 'xlm-roberta' and (folder / hub.TOKENIZER_JSON).is_file():
         as_it_is = False  # Its class splits at spaces first, and loses one at the end.
     if not as_it_is or tokenizer.has_bytes:
-        content |= _write_json(tokenizer, folder)
+        (folder / hub.TOKENIZER_JSON).write_text(tokenizer.with_ends(), encoding='utf-8')
+        content |= family.named | {'tokenizer_class': 'PreTrainedTokenizerFast'}
+        content |= {vocabularies.FAMILY: tokenizer.family}
+        content |= {'split_special_tokens': True} if family.added else {}
     content |= _languages(tokenizer, tasks)
     if max_length and tasks:
         content['model_max_length'] = max_length
@@ -151,9 +140,9 @@ def _write_sentencepiece(
 ) -> list[str]:
     proto = sentencepiece_models.read(path)
     shutil.copyfile(path, folder / 'spiece.model')
-    content: dict[str, Json] = {
-        'eos_token': proto.pieces[tokenizer.eos_id].piece,
-        'pad_token': proto.pieces[tokenizer.pad_id].piece,
+    ends = {'eos_token': tokenizer.eos_id, 'pad_token': tokenizer.pad_id}
+    tokens = {name: proto.pieces[number].piece for name, number in ends.items()}
+    content: dict[str, Json] = tokens | {
         'clean_up_tokenization_spaces': False,
         'model_input_names': ['input_ids', 'attention_mask'],
         vocabularies.FAMILY: tokenizer.family,
@@ -171,27 +160,11 @@ def _write_sentencepiece(
             'and BPE models only; encode texts with the package sentencepiece'
         ]
     tensors.write_json(folder / vocabularies.TOKENIZER_CONFIG, content)
-    tokens = {key: content[key] for key in ('eos_token', 'pad_token')}
     tensors.write_json(folder / vocabularies.SPECIAL_TOKENS, tokens)
     return remarks
 
 
-def _write_json(
-    tokenizer: tokenizers.HuggingFaceTokenizer, folder: pathlib.Path
-) -> dict[str, Json]:
-    """The tokenizer.json of a vocabulary that transformers reads in another way."""
-    (folder / hub.TOKENIZER_JSON).write_text(tokenizer.with_ends(), encoding='utf-8')
-    named = vocabularies.FAMILIES[tokenizer.family].named
-    split = {'split_special_tokens': True} if vocabularies.FAMILIES[tokenizer.family].added else {}
-    return {
-        **named,
-        'tokenizer_class': 'PreTrainedTokenizerFast',
-        vocabularies.FAMILY: tokenizer.family,
-        **split,
-    }
-
-
-def _languages(tokenizer: tokenizers.Tokenizer, tasks: Mapping[str, TaskNote]) -> dict[str, Json]:
+def _languages(tokenizer: tokenizers.Tokenizer, tasks: Tasks) -> dict[str, Json]:
     """The keys of tokenizer_config.json that name the languages of a run."""
     known = tokenizer.language_tokens()
     if tokenizer.family == 'bert':  # In a text, [unused3] would be four pieces.
@@ -207,7 +180,7 @@ def _languages(tokenizer: tokenizers.Tokenizer, tasks: Mapping[str, TaskNote]) -
     return {'lang2id': dict(tokenizer.language_rows)} if tokenizer.language_rows else {}
 
 
-def target_languages(tasks: Mapping[str, TaskNote]) -> list[str]:
+def target_languages(tasks: Tasks) -> list[str]:
     """The target languages of a run's tasks, those that it was trained on first."""
     ordered = sorted(tasks.values(), key=lambda task: not task['trained'])
     return list(dict.fromkeys(task['target_lang'] for task in ordered if task['target_lang']))
@@ -216,7 +189,7 @@ def target_languages(tasks: Mapping[str, TaskNote]) -> list[str]:
 def generation(
     tokenizer: tokenizers.Tokenizer,
     options: Options,
-    tasks: Mapping[str, TaskNote],
+    tasks: Tasks,
     objective: Mapping[str, Json],
 ) -> dict[str, Json]:
     """The keys of generation_config.json that make `generate` answer as the run does."""
@@ -225,19 +198,14 @@ def generation(
         'num_beams': options.num_beams,
         'do_sample': options.method == 'sample',
     }
-    keys = {
-        'min_length': 'min_new_tokens',
-        'length_penalty': 'length_penalty',
-        'temperature': 'temperature',
-        'top_p': 'top_p',
-        'no_repeat_ngram': 'no_repeat_ngram_size',
-        'repetition_penalty': 'repetition_penalty',
-        'early_stopping': 'early_stopping',
-    }
+    theirs = {'min_length': 'min_new_tokens', 'no_repeat_ngram': 'no_repeat_ngram_size'}
     default = Options()
-    for ours, theirs in keys.items():
-        if getattr(options, ours) != getattr(default, ours):
-            content[theirs] = getattr(options, ours)
+    for name in (
+        'min_length', 'length_penalty', 'temperature', 'top_p', 'no_repeat_ngram',
+        'repetition_penalty', 'early_stopping',
+    ):  # fmt: skip
+        if getattr(options, name) != getattr(default, name):
+            content[theirs.get(name, name)] = getattr(options, name)
     if options.method == 'sample':
         content['top_k'] = options.top_k
     if options.banned:
@@ -253,8 +221,8 @@ def generation(
 
 def first_key(tokenizer: tokenizers.Tokenizer, objective: Mapping[str, Json]) -> str:
     """Returns what `generate` calls the id that Tokenizer.forced_first gives."""
-    is_start = vocabularies.FAMILIES[tokenizer.family].language_last
-    is_start |= objective.get('decoder_start') == 'language'
+    last = vocabularies.FAMILIES[tokenizer.family].language_last
+    is_start = last or objective.get('decoder_start') == 'language'
     return 'decoder_start_token_id' if is_start else 'forced_bos_token_id'
 
 

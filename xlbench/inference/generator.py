@@ -1,16 +1,18 @@
-"""A trained model that answers texts with texts; `predict.load` returns it in Python."""
+"""Trained models that write texts; `predict.load` returns them in Python."""
 
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, overload
 
+import flax.linen as nn
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
 from xlbench import decoding
-from xlbench.data import prepared
+from xlbench.data import features, prepared
 from xlbench.evaluators import generation
 from xlbench.inference.answering import (
     Answerer,
@@ -21,14 +23,14 @@ from xlbench.inference.answering import (
     check_list,
 )
 from xlbench.parallel import programs
+from xlbench.parallel.length_batches import LengthBatches
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
 from xlbench.trees import Params
 
-# (params, batch, key of samples, copies of kernels) -> the texts of each row
-_Decode = Callable[
-    [Params, Mapping[str, jax.Array], Sequence[jax.Array] | None, jax.Array], decoding.Decoded
-]
+# (params, batch, copies of kernels, key of samples) -> the texts of each row
+_Decode = Callable[..., decoding.Decoded]
+_PLACES = 16  # Places whose states are asked for are filled up to a multiple of it.
 # For each batch the places of its rows in the chunk, and what is decoded.
 _Begun = list[tuple[list[int], decoding.Decoded]]
 
@@ -107,11 +109,7 @@ class Model(Answerer[Example, list[Prediction]]):
         options: decoding.Options | None = None,
         reranker: Reranker | None = None,
     ) -> Iterator[list[Prediction]]:
-        """The answers to each example, in their order, while later ones are computed.
-
-        Examples are read ahead as by `Answerer._in_order`; `options` and `reranker` are as for
-        `generate`.
-        """
+        """The answers to each example, see `Answerer._in_order`; the rest is as for `generate`."""
         options = options or self.options
         candidates = reranker.candidates(options) if reranker else options
         copies = decoding.copies(self._model, self._params, candidates, self._mesh)
@@ -134,11 +132,8 @@ class Model(Answerer[Example, list[Prediction]]):
           UserError: a language is missing, or the model does not know it.
         """
         pair = source_lang, target_lang
-        if pair not in self._marks:
-            self._marks[pair] = self._make_mark(*pair)
-        return self._marks[pair]
-
-    def _make_mark(self, source_lang: str | None, target_lang: str | None) -> _Mark:
+        if pair in self._marks:
+            return self._marks[pair]
         known, tokenizer = self.languages, self._tokenizer
         target_lang = known.choose(self.name, target_lang)
         if target_lang is not None and not known.allowed:
@@ -155,11 +150,12 @@ class Model(Answerer[Example, list[Prediction]]):
                 )
         # As pipeline.tag_target_language writes it.
         tagged = target_lang and tokenizer.tags == 'target_in_source'
-        return _Mark(
+        self._marks[pair] = _Mark(
             f'<{target_lang}> ' if tagged else '',
             *tokenizer.prefix_ids(source_lang, target_lang),
             tokenizer.forced_first(target_lang) if self._opened.forces_first else None,
         )
+        return self._marks[pair]
 
     # ------------------------------------------------------------------------- texts to the device
 
@@ -170,11 +166,7 @@ class Model(Answerer[Example, list[Prediction]]):
         options: decoding.Options,
         copies: decoding.Copies,
     ) -> _Begun:
-        """Dispatches a chunk, longest inputs first; returns before the device has answered.
-
-        The number of an example decides with the seed what a sample is. All batches share the
-        copies of kernels.
-        """
+        """Dispatches a chunk, longest inputs first; returns before the device has answered."""
         places = [i for i, example in enumerate(chunk) if example.text.strip()]
         inputs = dict(zip(places, self._inputs([chunk[i] for i in places]), strict=True))
         lengths = {i: len(row) for i, row in inputs.items()}
@@ -186,6 +178,7 @@ class Model(Answerer[Example, list[Prediction]]):
             if not self._model.decoder_only:  # Which goes on from its first decoder input.
                 kept = ('encoder_', 'decoder_language_ids')
                 arrays = {k: array for k, array in arrays.items() if k.startswith(kept)}
+            # With the seed, the number of an example decides what a sample is.
             empty = [0] * (rows - len(batch))
             arrays['example_index'] = np.array([numbers[i] for i in batch] + empty, np.int32)
             forced = [self.mark(*chunk[i][1:]).forced_first for i in batch]
@@ -249,9 +242,9 @@ class Model(Answerer[Example, list[Prediction]]):
             texts = self._tokenizer.decode_batch(tokens.reshape(-1, tokens.shape[-1]))
             lengths = decoding.lengths_of(tokens, self._tokenizer.eos_id)
             columns = [np.ravel(x).tolist() for x in (scores, log_probabilities, lengths)]
-            flat = [Prediction(*row) for row in zip(texts, *columns, strict=True)]
-            for row, place in enumerate(batch):
-                answers[place] = flat[row * num_return : (row + 1) * num_return]
+            found = itertools.starmap(Prediction, zip(texts, *columns, strict=True))
+            for place in batch:
+                answers[place] = list(itertools.islice(found, num_return))
         return answers
 
     # ------------------------------------------------------------------------- texts that are given
@@ -262,25 +255,131 @@ class Model(Answerer[Example, list[Prediction]]):
         A first token that decoding forces has the probability 1, as in a Prediction, and the mark
         behind an end has none. Answers longer than max_input_length are cut, like inputs.
         """
-        end = [self._tokenizer.eos_id]
-        marks = [self.mark(example.source_lang, example.target_lang) for example in examples]
-        ids = self._tokenizer.encode_batch(answers, target=True)
-        pairs = [
-            {'inputs': row, 'targets': np.concatenate([mark.target, answer, end]).astype(np.int32)}
-            for row, mark, answer in zip(self._inputs(examples), marks, ids, strict=True)
-        ]
+        pairs = self._pairs(examples, answers)
         longest = {i: max(map(len, pair.values())) for i, pair in enumerate(pairs)}
         begun = []
         for batch, rows, width in self.batches.cut(longest):
             arrays = self._arrays([pairs[i] for i in batch], rows, width, width)
-            first, scored = marks[batch[0]].forced_first, arrays['decoder_loss_weights']
+            first = self.mark(*examples[batch[0]][1:]).forced_first
+            scored = arrays['decoder_loss_weights']
             if self._conventions.begin(first, self._opened.objective.view)[1] is not None:
                 scored[:, 0] = 0
             if self._conventions.language_last:  # A mark stands behind the end, which none decodes.
                 scored[np.arange(rows), scored.sum(axis=1).astype(int) - 1] = 0
-            losses = self.batches.run(self._row_losses, self._params, arrays)
-            begun.append((batch, losses['loss']))
+            begun.append((batch, self.batches.run(self._row_losses, self._params, arrays)))
         result = np.zeros(len(pairs))
         for batch, losses in begun:
-            result[batch] = -np.asarray(losses)[: len(batch)]
+            result[batch] = -np.asarray(losses['loss'])[: len(batch)]
         return result
+
+    def _pairs(
+        self, examples: Sequence[Example], answers: Sequence[str]
+    ) -> list[dict[str, np.ndarray]]:
+        """The ids of examples with those of the answers to them, marks and ends included."""
+        end = [self._tokenizer.eos_id]
+        marks = [self.mark(example.source_lang, example.target_lang) for example in examples]
+        ids = self._tokenizer.encode_batch(answers, target=True) if answers else []
+        return [
+            {'inputs': row, 'targets': np.concatenate([mark.target, answer, end]).astype(np.int32)}
+            for row, mark, answer in zip(self._inputs(examples), marks, ids, strict=True)
+        ]
+
+
+class LanguageModel(Model):
+    """A model without an encoder, with its vocabulary; `load` makes it.
+
+    Attributes:
+      max_positions: tokens of a text, inputs and answers together.
+    """
+
+    def __init__(self, name: str, opened: LoadedModel, mesh: Mesh, **sizes: int):
+        super().__init__(name, opened, mesh, **sizes)
+        self.tokenizer = opened.tokenizer
+        self.max_positions: int = opened.model.config.max_positions
+        objective, model = opened.objective, opened.model
+        self._token_losses = programs.shared(type(objective).token_losses, objective, model)
+        self._states = programs.shared(_states_at, model)
+        sizes = dict(batch_size=self.batch_size, max_length=self.max_positions)
+        self._whole_texts = LengthBatches(mesh, **sizes)
+
+    def token_losses(
+        self,
+        texts: Sequence[str],
+        answers: Sequence[str],
+        *,
+        target_lang: str | None = None,
+        source_lang: str | None = None,
+    ) -> list[np.ndarray]:
+        """The loss of each token of each answer in nats, that of the end of text last.
+
+        The perplexity of an answer is exp(mean of its losses). Its tokens are those of
+        `tokenizer.encode(answer)`.
+
+        Args:
+          texts: that are given; each is read as by `generate`.
+          answers: one for each text.
+          target_lang, source_lang: ISO codes, as for `generate`.
+
+        Raises:
+          UserError: there are not as many answers as texts, or a language is missing or unknown.
+        """
+        for values in (texts, answers):
+            check_list(values, 'token_losses')
+        if len(texts) != len(answers):
+            raise UserError(f'{len(answers)} answers to {len(texts)} texts; each text has one')
+        self.mark(source_lang, target_lang)  # Languages are checked even if there are no texts.
+        examples = [Example(text, source_lang, target_lang) for text in texts]
+        return self.losses_of_ids(self._pairs(examples, answers))
+
+    def losses_of_ids(self, examples: Sequence[Mapping[str, np.ndarray]]) -> list[np.ndarray]:
+        """The loss in nats of each of an example's `targets`, given its `inputs`; ids in both.
+
+        Of either at most max_input_length ids count, and at most half of max_positions.
+        """
+        room, end = min(self.max_input_length, self.max_positions // 2), self.tokenizer.eos_id
+        examples = [
+            {'inputs': features.trim(x['inputs'], room, end), 'targets': x['targets'][:room]}
+            for x in examples
+        ]
+        longest = {i: max(map(len, example.values())) for i, example in enumerate(examples)}
+        begun = []
+        for batch, rows, width in self.batches.cut(longest):
+            width = min(width, room)
+            arrays = self._arrays([examples[i] for i in batch], rows, width, width)
+            begun.append((batch, width, self.batches.run(self._token_losses, self._params, arrays)))
+        losses = [np.zeros(0)] * len(examples)
+        for batch, width, nats in begun:
+            for i, row in zip(batch, np.asarray(nats), strict=False):
+                # A model that learns inputs, too, has their losses before those of the targets.
+                losses[i] = row[-width:][: len(examples[i]['targets'])]
+        return losses
+
+    def states_of_ids(
+        self, texts: Sequence[np.ndarray], places: Sequence[np.ndarray]
+    ) -> list[np.ndarray]:
+        """The states of the last layer at some places of each text, [places, emb_dim] float32.
+
+        Texts are ids, each [max_positions or less]; places count tokens from 0.
+        """
+        begun = []
+        for batch, rows, width in self._whole_texts.cut({i: len(x) for i, x in enumerate(texts)}):
+            most = -(-max(len(places[i]) for i in batch) // _PLACES) * _PLACES
+            sizes = {'tokens': width, 'segments': width, 'places': most}
+            arrays = {name: np.zeros((rows, size), np.int32) for name, size in sizes.items()}
+            for row, i in enumerate(batch):
+                arrays['tokens'][row, : len(texts[i])] = texts[i]
+                arrays['segments'][row, : len(texts[i])] = 1
+                arrays['places'][row, : len(places[i])] = places[i]
+            begun.append((batch, self._whole_texts.run(self._states, self._params, arrays)))
+        states = [np.zeros((0, 0))] * len(texts)
+        for batch, of_rows in begun:
+            for i, of_row in zip(batch, np.asarray(of_rows, np.float32), strict=False):
+                states[i] = of_row[: len(places[i])]
+        return states
+
+
+def _states_at(model: nn.Module, params: Params, batch: Mapping[str, jax.Array]) -> jax.Array:
+    """The states [rows, places, emb_dim] at batch['places']."""
+    apply: Callable[..., jax.Array] = model.apply
+    states = apply({'params': params}, batch['tokens'], batch['segments'], method='states')
+    return jnp.take_along_axis(states, batch['places'][..., None], axis=1)

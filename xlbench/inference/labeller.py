@@ -1,8 +1,4 @@
-"""Trained classifiers and taggers that answer texts; `predict.load` returns them in Python.
-
-Texts are encoded as in preparation, and cut as in an evaluation, so that a model gives the same
-answers to a task's examples as its evaluation.
-"""
+"""Trained classifiers and taggers that answer texts, those of a task as their evaluation does."""
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -48,11 +44,7 @@ class _Labeller(Answerer[Texts, Answer]):
         self._probabilities = programs.shared(_probabilities, opened.objective, opened.model)
 
     def example(self, value: str | Sequence[str]) -> Texts:
-        """Checks and returns one input of a user.
-
-        Raises:
-          UserError: it is none; the message does not say which input it is.
-        """
+        """One input of a user, checked; a UserError does not say which input it is."""
         raise NotImplementedError
 
     def check_lang(self, lang: str | None) -> None:
@@ -67,11 +59,10 @@ class _Labeller(Answerer[Texts, Answer]):
             raise unknown(f'language of {self.name}', lang, rows)
 
     def stream(self, examples: Iterable[Texts | None], lang: str | None = None) -> Iterator[Answer]:
-        """The answer to each example, in their order, while later ones are computed.
+        """The answer to each example, as `example` returns them; see `Answerer._in_order`.
 
-        Examples are what `example` returns, read ahead as by `Answerer._in_order`. `lang` is the
-        ISO code of all texts, see `check_lang`; by default that of the training texts, if they had
-        one.
+        `lang` is the ISO code of all texts, see `check_lang`; by default that of the training
+        texts, if they had one.
         """
         self.check_lang(lang)
         start = functools.partial(self._start, lang=lang or self._lang)
@@ -96,12 +87,12 @@ class _Labeller(Answerer[Texts, Answer]):
             encoded = [{**example, 'languages': places} for example in encoded]
         lengths = {i: len(example['inputs']) for i, example in enumerate(encoded)}
         self._count_cut(lengths.values())
-        batches = []
-        for places, rows, width in self.batches.cut(lengths):
+
+        def probabilities(places: list[int], rows: int, width: int) -> jax.Array:
             arrays = self._features([encoded[i] for i in places], rows, inputs=width)
-            probabilities = self.batches.run(self._probabilities, self._params, arrays)
-            batches.append((places, probabilities))
-        return encoded, batches
+            return self.batches.run(self._probabilities, self._params, arrays)
+
+        return encoded, [(cut.places, probabilities(*cut)) for cut in self.batches.cut(lengths)]
 
     def _pieces(self, chunk: Sequence[Texts]) -> dict[str, np.ndarray]:
         """The ids of each different text or word of a chunk."""
@@ -116,8 +107,8 @@ class _Labeller(Answerer[Texts, Answer]):
         encoded, batches = begun
         answers: dict[int, Answer] = {}
         for places, probabilities in batches:
-            values = np.asarray(probabilities)
-            for place, row in zip(places, values, strict=False):  # Padding rows come last.
+            # Padding rows come last.
+            for place, row in zip(places, np.asarray(probabilities), strict=False):
                 answers[place] = self._answer(chunk[place], encoded[place], row)
         return [answers[i] for i in range(len(chunk))]
 
@@ -163,14 +154,11 @@ class Classifier(_Labeller[Classified]):
         texts = (value,) if isinstance(value, str) else value
         if not isinstance(texts, tuple | list) or not 1 <= len(texts) <= 2:
             raise UserError('the input is neither a text nor a pair of texts')
-        if self.num_texts == 1 and len(texts) == 2:
-            raise UserError(
-                f'the input is a pair of texts, and {self.name} was trained on single texts'
-            )
-        if self.num_texts == 2 and len(texts) == 1:
-            raise UserError(
-                f'the input is a single text, and {self.name} was trained on pairs of texts'
-            )
+        if self.num_texts not in (None, len(texts)):
+            is_pair = len(texts) == 2
+            given = ('a single text', 'a pair of texts')[is_pair]
+            wanted = ('pairs of texts', 'single texts')[is_pair]
+            raise UserError(f'the input is {given}, and {self.name} was trained on {wanted}')
         for text, place in zip(texts, ('first', 'second'), strict=False):
             which = f'the {place} text' if len(texts) == 2 else 'the text'
             _check_text(text, which)
@@ -224,16 +212,15 @@ class Tagger(_Labeller[Tagged]):
     @property
     def what_is_cut(self) -> str:
         """Ends the sentence '3 of 10 inputs ...'."""
-        return (
-            f'were longer than {self.max_input_length} tokens; their last words got {CUT} as a tag'
-        )
+        most = self.max_input_length
+        return f'were longer than {most} tokens; their last words got {CUT} as a tag'
 
     def _encode(self, chunk: Sequence[Texts]) -> list[features.Example]:
         # No word of training holds a space; see conllu.py.
-        pieces = self._pieces([tuple(w.replace(' ', '') for w in words) for words in chunk])
-        encoded = []
+        chunk = [tuple(word.replace(' ', '') for word in words) for words in chunk]
+        pieces, encoded = self._pieces(chunk), []
         for words in chunk:
-            inputs, counts = self._tokenizer.join_words([pieces[w.replace(' ', '')] for w in words])
+            inputs, counts = self._tokenizer.join_words([pieces[word] for word in words])
             targets = np.zeros(len(words), np.int32)
             encoded.append({'inputs': inputs, 'targets': targets, 'piece_counts': counts})
         return encoded
@@ -243,12 +230,9 @@ class Tagger(_Labeller[Tagged]):
         rows = row[places]  # [words that fit, labels]
         self._check(rows)
         tags = [self.labels[i] for i in rows.argmax(axis=-1).tolist()]
+        best = rows.max(axis=-1, initial=0.0).tolist()
         lost = len(texts) - len(tags)
-        return Tagged(
-            texts,
-            (*tags, *[CUT] * lost),
-            (*rows.max(axis=-1, initial=0.0).tolist(), *[0.0] * lost),
-        )
+        return Tagged(texts, (*tags, *[CUT] * lost), (*best, *[0.0] * lost))
 
 
 # The view of an objective -> what answers.

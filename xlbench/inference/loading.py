@@ -3,11 +3,11 @@
 A workdir of a run or of xlbench.convert, a folder in the form of Hugging Face, or a hub name.
 """
 
-import dataclasses
 import functools
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import flax.linen as nn
 import jax
@@ -21,9 +21,8 @@ from xlbench.data import features, tokenizers
 from xlbench.huggingface import checkpoint as hf_checkpoint, hub, sentence_files, tensors
 from xlbench.inference import exported
 from xlbench.inference.answering import Languages, LoadedModel, digest_of, eval_blocks
-from xlbench.inference.generator import Model
+from xlbench.inference.generator import LanguageModel, Model
 from xlbench.inference.labeller import KINDS, Classifier, Tagger
-from xlbench.inference.language_model import LanguageModel
 from xlbench.inference.retriever import Retriever
 from xlbench.models import lora
 from xlbench.models.generator import Generator
@@ -36,6 +35,7 @@ from xlbench.system.files import Json
 from xlbench.training import checkpoints, objectives, train_step
 from xlbench.training.objectives.contract import Objective
 
+Answering: TypeAlias = Model | Retriever | Classifier | Tagger
 # Inputs of a checkpoint that no run of ours has trained, in tokens; less where it holds less.
 MAX_INPUT_LENGTH = 512
 MAX_SENTENCE = 128  # Tokens of a text, its end included; as Sentence-BERT's models have it.
@@ -50,8 +50,11 @@ def load(
     dtype: str = '',
     responses: str = '',
     lm_weight: float | None = None,
-) -> Model | Retriever | Classifier | Tagger:
+) -> Answering:
     """The model in a workdir, a folder of Hugging Face's form or behind a hub name.
+
+    It is a Retriever, Classifier or Tagger where it was trained for that, otherwise a Model; one
+    without an encoder is a LanguageModel.
 
     Args:
       spec: see the top of xlbench/predict.py.
@@ -62,19 +65,14 @@ def load(
       dtype: of activations: 'float32' or 'bfloat16'; default: the model's own.
       responses, lm_weight: of a retriever, see Retriever.
 
-    Returns:
-      A Retriever for a run whose objective is retrieval, a Classifier for classification, a Tagger
-      for tagging, otherwise a Model; one without an encoder is a LanguageModel.
-
     Raises:
       UserError: there is no such model, or it cannot be run like this.
     """
     devices = partitioning.make_mesh(**mesh or {})
     shards = partitioning.batch_shards(devices)
     if batch_size < 1 or batch_size % shards:
-        needed = '1 or more'
-        if shards > 1:
-            needed = f'a multiple of {shards}, the devices (replica x data x fsdp) that share rows'
+        several = f'a multiple of {shards}, the devices (replica x data x fsdp) that share rows'
+        needed = several if shards > 1 else '1 or more'
         raise UserError(f'batch_size is {batch_size}; it must be {needed}')
     if max_input_length and max_input_length < 2:
         raise UserError(f'max_input_length is {max_input_length}; 2 or more tokens are allowed')
@@ -85,18 +83,16 @@ def load(
             f'max_input_length is {max_input_length}, but {spec} has positions for {most} tokens; '
             f'set it to {most} or less'
         )
-    sizes = dict(
-        batch_size=batch_size, max_input_length=max_input_length or opened.lengths['inputs']
-    )
+    max_input_length = max_input_length or opened.lengths['inputs']
+    sizes = dict(batch_size=batch_size, max_input_length=max_input_length)
     if opened.objective.view == 'retrieval':
         return Retriever(spec, opened, devices, responses=responses, lm_weight=lm_weight, **sizes)
     for name, value in (('responses', responses or None), ('lm_weight', lm_weight)):
         if value is not None:
             does = 'gives labels' if opened.labels else 'writes its answers'
             raise UserError(f'{name} is for retrievers, and {spec} {does}; leave it out')
-    if kind := KINDS.get(type(opened.objective).view):
-        return kind(spec, opened, devices, **sizes)
-    kind = LanguageModel if opened.model.decoder_only else Model
+    kind = KINDS.get(type(opened.objective).view)
+    kind = kind or (LanguageModel if opened.model.decoder_only else Model)
     return kind(spec, opened, devices, **sizes)
 
 
@@ -124,8 +120,14 @@ def _open_workdir(
     config_lib.check_blocks(config, 'model', 'objective', 'lora', file=f'{workdir}/config.json')
     tokenizer = tokenizers.of_workdir(workdir, about)
     objective = objectives.build(**config.objective)
-    gives_labels = bool(features.VIEWS[objective.view].labels)
-    labels = _labels(workdir, about) if gives_labels else ()
+    labels: tuple[str, ...] = ()
+    if features.VIEWS[objective.view].labels:
+        given = about.get('labels')
+        if not (isinstance(given, list) and given and all(isinstance(x, str) for x in given)):
+            raise UserError(
+                f'{workdir}/config.json does not list the labels of the model as "labels"'
+            )
+        labels = tuple(given)
     model = runs.build_model(config.model.to_dict() | fields, tokenizer.vocab_size, labels)
     _check(str(workdir), model, objective)
     adapters = lora.Lora(**config.lora)
@@ -139,35 +141,29 @@ def _open_workdir(
         merged = jax.jit(lambda x: lora.merge(adapters.of(x, place)), out_shardings=plain)
         params = merged(params)
     # A workdir of xlbench.convert has neither evals nor tasks.
-    block = next(iter(eval_blocks(config)), {})
+    block, tasks = next(iter(eval_blocks(config)), {}), about.get('tasks', {})
     lengths = {'inputs': _input_limit(model), 'targets': 128} | block.get('lengths', {})
-    opened = LoadedModel(
+    known = Languages.of(tokenizer, tasks)
+    if config.stages and 'tasks' not in about and not known.allowed:
+        why = 'its config.json, of an earlier version, does not say what it was trained on'
+        known = Languages(tuple(languages.LANGUAGES), None, why)
+    # The config.json of the checkpoint that xlbench.convert made a workdir of.
+    public = not config.stages and untrusted.file(workdir, f'{tokenizers.CONVERTED}/{hub.CONFIG}')
+    said = tensors.read_json(public) if public else {}
+    return LoadedModel(
         model=model,
         params=params,
         tokenizer=tokenizer,
         objective=objective,
         lengths=lengths,
-        known=Languages.of(tokenizer, about.get('tasks', {})),
+        known=known,
         options=decoding_settings.make(block.get('decoding'), lengths['targets']),
         workdir=workdir,
         config=config,
-        tasks=about.get('tasks', {}),
+        tasks=tasks,
         labels=labels,
-        continues=not config.stages and _continues(model, _public_config(workdir)),
+        continues=not config.stages and _continues(model, said),
     )
-    if config.stages and 'tasks' not in about and not opened.known.allowed:
-        why = 'its config.json, of an earlier version, does not say what it was trained on'
-        known = Languages(tuple(languages.LANGUAGES), None, why)
-        return dataclasses.replace(opened, known=known)
-    return opened
-
-
-def _labels(workdir: pathlib.Path, about: Mapping[str, Json]) -> tuple[str, ...]:
-    """The labels that a classifier or tagger was trained with; UserError if nothing says them."""
-    labels = about.get('labels')
-    if not (isinstance(labels, list) and labels and all(isinstance(x, str) for x in labels)):
-        raise UserError(f'{workdir}/config.json does not list the labels of the model as "labels"')
-    return tuple(labels)
 
 
 def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, str]) -> LoadedModel:
@@ -179,7 +175,10 @@ def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, st
     source = hf_checkpoint.open(str(place), notes and notes.model)
     tokenizer = tokenizers.load(str(place), '')
     if sentences and isinstance(source, hf_checkpoint.Checkpoint):
-        source = hf_checkpoint.Pair(place, _of_sentences(sentences, tokenizer), source)
+        prompts = {'left': sentences.left_prompt, 'right': sentences.right_prompt}
+        prefixes = {f'{s}_prefix': tokenizer.prompt_ids(p) for s, p in prompts.items() if p}
+        both = {'shared': True, **sentences.fields(), **prefixes}  # One encoder is for both sides.
+        source = hf_checkpoint.Pair(place, both, source)
     model = models.build(**{**source.model, **fields})
     kind = exported.objective(folder, source.family)
     # Marian says so of its padding; newer versions of transformers put it into the second file.
@@ -219,21 +218,6 @@ def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, st
         labels=labels,
         **run,
     )
-
-
-def _of_sentences(
-    sentences: sentence_files.Sentences, tokenizer: tokenizers.Tokenizer
-) -> dict[str, Json]:
-    """The fields of a dual encoder with one encoder for both sides."""
-    prompts = {'left': sentences.left_prompt, 'right': sentences.right_prompt}
-    prefixes = {f'{s}_prefix': tokenizer.prompt_ids(p) for s, p in prompts.items() if p}
-    return {'shared': True, **sentences.fields(), **prefixes}
-
-
-def _public_config(workdir: pathlib.Path) -> dict[str, Json]:
-    """The config.json of the checkpoint that xlbench.convert made a workdir of."""
-    file = untrusted.file(workdir, f'{tokenizers.CONVERTED}/{hub.CONFIG}')
-    return tensors.read_json(file) if file else {}
 
 
 def _continues(model: nn.Module, config: Mapping[str, Json]) -> bool:
@@ -282,10 +266,10 @@ class SentenceEncoder:
         folder = pathlib.Path(os.path.expanduser(spec))
         if (folder / 'checkpoints').is_dir():
             opened = open_model(spec, mesh, {})
-            if opened.objective.view != 'retrieval':
+            if (view := opened.objective.view) != 'retrieval':
                 raise UserError(
-                    f'{spec} is a run for {opened.objective.view}, which has no vectors of texts; '
-                    'name one for retrieval, or a public encoder'
+                    f'{spec} is a run for {view}, which has no vectors of texts; name one for '
+                    'retrieval, or a public encoder'
                 )
             model, params, self._tokenizer = opened.model, opened.params, opened.tokenizer
         else:
@@ -294,16 +278,11 @@ class SentenceEncoder:
             source = hf_checkpoint.open(place, fields)
             self._tokenizer = tokenizers.load(place, '')
             model, params = models.build(**source.model), hf_checkpoint.load_params(source)
-        size = model.config.vocab_size
         self._params = params
-        self._encode = TextEncoder(
-            model,
-            mesh,
-            'left',
-            batch_size=batch_size,
-            max_length=min(MAX_SENTENCE, max_inputs(model) or MAX_SENTENCE),
-            conventions=features.Conventions.of_tokenizer(self._tokenizer, size),
-        )
+        known = features.Conventions.of_tokenizer(self._tokenizer, model.config.vocab_size)
+        longest = min(MAX_SENTENCE, max_inputs(model) or MAX_SENTENCE)
+        sizes = dict(batch_size=batch_size, max_length=longest)
+        self._encode = TextEncoder(model, mesh, 'left', conventions=known, **sizes)
 
     @functools.cached_property
     def digest(self) -> str:

@@ -23,28 +23,23 @@ class Mmi(Reranker):
 
     An answer's score becomes log p(answer | input) + weight log p(input | answer) + length_weight
     times its tokens (MMI-bidi of arXiv:1510.03055, whose lambda is weight / (1 + weight)).
-
-    Attributes:
-      model: answers in the other direction, from target_lang to source_lang.
-      length_weight: nats for a token.
     """
 
-    model: Model
+    model: Model  # Answers in the other direction, from target_lang to source_lang.
     weight: float = 0.5
-    length_weight: float = 0.0
+    length_weight: float = 0.0  # Nats for a token.
 
     kind: ClassVar[str] = 'mmi'
 
     def scores(self, examples: Sequence[Example], answers: Sequence[Prediction]) -> np.ndarray:
         """The new scores [n] of n answers, each to the example at its place."""
         forward = np.array([answer.log_probability for answer in answers])
-        backward = self.model.log_probabilities(
-            [
-                Example(answer.text, example.target_lang, example.source_lang)
-                for example, answer in zip(examples, answers, strict=True)
-            ],
-            [example.text for example in examples],
-        )
+        reversed_examples = [
+            Example(answer.text, example.target_lang, example.source_lang)
+            for example, answer in zip(examples, answers, strict=True)
+        ]
+        texts = [example.text for example in examples]
+        backward = self.model.log_probabilities(reversed_examples, texts)
         lengths = np.array([answer.num_tokens for answer in answers])
         return forward + self.weight * backward + self.length_weight * lengths
 
@@ -56,14 +51,10 @@ class Relevance(Reranker):
     An answer's score becomes (1 - weight) * score + weight * scale * input . answer: both are
     logarithms of something proportional to a probability, in nats, so that the sum is a log-linear
     mixture of both models over the answers in the list.
-
-    Attributes:
-      retriever: of messages and replies.
-      weight: of what it says; 1 is the retriever alone, 0 the generator.
     """
 
     retriever: Retriever
-    weight: float = 1.0
+    weight: float = 1.0  # 1 is the retriever alone, 0 the generator.
 
     kind: ClassVar[str] = 'rerank'
 
@@ -88,12 +79,10 @@ def _trained_on(model: str) -> set[str]:
 
 
 def of_flags(
-    args: argparse.Namespace, sizes: Mapping[str, Mapping[str, int] | int | str | None]
+    args: argparse.Namespace,
+    sizes: Mapping[str, Mapping[str, int] | int | str | None],  # Of the model, see `load`.
 ) -> Mmi | Relevance | None:
-    """Loads the model that a command line names to rank the answers of a generator anew.
-
-    `args` are the flags of xlbench.predict or xlbench.evaluate; `sizes` are mesh, batch_size and
-    dtype of the model.
+    """Loads the model that xlbench.predict or evaluate is to rank the answers of a generator by.
 
     Raises:
       UserError: there is no such model, or it is of another kind.

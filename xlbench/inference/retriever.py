@@ -13,7 +13,6 @@ import collections
 import hashlib
 import itertools
 import pathlib
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -35,6 +34,7 @@ from xlbench.retrieval import exact_search
 from xlbench.retrieval.response_set import Choose, ResponseSet, chooser
 from xlbench.retrieval.text_encoder import TextEncoder
 from xlbench.system import files, locks, untrusted
+from xlbench.system.command_line import say
 from xlbench.system.errors import UserError
 
 NUM_SUGGESTIONS = 3
@@ -67,14 +67,11 @@ class Retriever(Answerer[Example, list[Suggestion]]):
         opened: LoadedModel,
         mesh: Mesh,
         *,
-        batch_size: int,
-        max_input_length: int,
         responses: str = '',
         lm_weight: float | None = None,
+        **sizes: int,
     ):
-        super().__init__(
-            name, opened, mesh, batch_size=batch_size, max_input_length=max_input_length
-        )
+        super().__init__(name, opened, mesh, **sizes)
         blocks = eval_blocks(opened.config)
         final = blocks[0] if blocks else {}
         self._file = responses
@@ -89,16 +86,11 @@ class Retriever(Answerer[Example, list[Suggestion]]):
         langs = () if responses else tuple(self._places)
         why = f'it has response sets in {", ".join(langs)}'
         self.languages = Languages(langs, langs[0] if len(langs) == 1 else None, why)
+        lengths = {'left': self.max_input_length, 'right': opened.lengths['targets']}
+        more = dict(batch_size=self.batch_size, conventions=self._conventions)
         self._left, self._right = (
-            TextEncoder(
-                opened.model,
-                mesh,
-                side,
-                batch_size=batch_size,
-                max_length=length,
-                conventions=self._conventions,
-            )
-            for side, length in (('left', max_input_length), ('right', opened.lengths['targets']))
+            TextEncoder(opened.model, mesh, side, max_length=length, **more)
+            for side, length in lengths.items()
         )
         self._lm_weight = final.get('lm_weight', 0.0) if lm_weight is None else lm_weight
         self._consensus = final.get('consensus', 0.0)
@@ -202,24 +194,25 @@ class Retriever(Answerer[Example, list[Suggestion]]):
 
     def _vectors(self, ids: Sequence[np.ndarray], name: str) -> np.ndarray:
         """The vectors [n, dim] of responses, read from the workdir or encoded and kept there."""
-        folder = self._opened.workdir / 'responses'
-        path = folder / f'{self._digest(ids)}.npy'
-        config = self._model.config
-        vectors = _read(path, len(ids), config.projection_dim or config.emb_dim)
-        if vectors is None:
-            _say(f'{self.name}: encoding {len(ids):,} responses ({name}), kept in {folder}')
-            vectors = self._right(self._params, ids)
-            _write(path, vectors)
-        return vectors
-
-    def _digest(self, ids: Sequence[np.ndarray]) -> str:
-        """Hashes all that the vectors depend on: model, parameters, texts as ids, their length."""
-        digest = hashlib.sha256(f'{self.digest} {self._model.config!r}'.encode())
-        lengths = np.array([len(row) for row in ids], np.int64)
+        folder, config = self._opened.workdir / 'responses', self._model.config
+        # All that the vectors depend on: model, parameters, texts as ids, their length.
+        digest = hashlib.sha256(f'{self.digest} {config!r}'.encode())
         digest.update(f'{self._opened.lengths["targets"]} {len(ids)} '.encode())
-        digest.update(lengths.tobytes())
+        digest.update(np.array([len(row) for row in ids], np.int64).tobytes())
         digest.update(np.concatenate(ids).astype(np.int32).tobytes())
-        return digest.hexdigest()[:32]
+        path = folder / f'{digest.hexdigest()[:32]}.npy'
+        vectors = _read(path, len(ids), config.projection_dim or config.emb_dim)
+        if vectors is not None:
+            return vectors
+        say(f'{self.name}: encoding {len(ids):,} responses ({name}), kept in {folder}')
+        vectors = self._right(self._params, ids)
+        try:  # Whole or not at all; where nothing can be written they are made anew.
+            with locks.file(path, wait=say), files.replacing(path) as file:
+                np.save(file, vectors.astype('<f4'), allow_pickle=False)
+        except (OSError, UserError) as error:
+            why = getattr(error, 'strerror', None) or error
+            say(f'{path} cannot be written ({why}); it is not kept')
+        return vectors
 
     def _answer(self, chunk: Sequence[Example], count: int) -> list[list[Suggestion]]:
         answers: list[list[Suggestion]] = [[] for _ in chunk]
@@ -272,17 +265,3 @@ def _read(path: pathlib.Path, count: int, dim: int) -> np.ndarray | None:
         return None
     array = np.array(array, np.float32)
     return array if np.isfinite(array).all() else None
-
-
-def _write(path: pathlib.Path, vectors: np.ndarray) -> None:
-    """Keeps vectors, whole or not at all; where nothing can be written they are made anew."""
-    try:
-        with locks.file(path, wait=_say), files.replacing(path) as file:
-            np.save(file, vectors.astype('<f4'), allow_pickle=False)
-    except (OSError, UserError) as error:
-        why = getattr(error, 'strerror', None) or error
-        _say(f'{path} cannot be written ({why}); it is not kept')
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Calls programs as functions: arguments become flags, failures one line, rows pandas frames."""
+"""Arguments as flags, failures as one line, rows as pandas frames: what all of them share."""
 
 import functools
 import os
@@ -22,10 +22,7 @@ _Answer = TypeVar('_Answer')
 
 
 def plainly(function: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answer]:
-    """Has a function raise UserError where its program would print a line and end.
-
-    Whatever else fails keeps its traceback, as it does in a program.
-    """
+    """Has a function raise UserError where its program would print a line and end."""
 
     @functools.wraps(function)
     def call(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Answer:
@@ -51,17 +48,15 @@ def flags(options: Mapping[str, Setting]) -> list[str]:
     Example: {'split': 'test', 'tasks': ['a', 'b'], 'mesh': {'data': 2}, 'scores': True} ->
       ['--split=test', '--tasks=a,b', '--mesh=data=2', '--scores']
     """
-    given = {name: value for name, value in options.items() if value not in (None, False)}
-    return [
-        f'--{name}' if value is True else f'--{name}={_text(value)}'
-        for name, value in given.items()
-    ]
-
-
-def _text(value: Setting) -> str:
-    if isinstance(value, Mapping):
-        return ','.join(f'{key}={size}' for key, size in value.items())
-    return ','.join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    given = []
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            value = [f'{key}={size}' for key, size in value.items()]
+        if isinstance(value, list | tuple):
+            value = ','.join(map(str, value))
+        if value not in (None, False):
+            given.append(f'--{name}' if value is True else f'--{name}={value}')
+    return given
 
 
 def overrides(changes: Mapping[str, Setting]) -> list[str]:
@@ -70,19 +65,15 @@ def overrides(changes: Mapping[str, Setting]) -> list[str]:
     Example: {'seed': 1, 'stages': {'stage1': {'num_steps': 50}}, 'baselines': []} ->
       ['--config.seed=1', '--config.stages.stage1.num_steps=50', '--config.baselines=()']
     """
-    return [f'--config.{key}={_literal(value)}' for key, value in config_lib.leaves(changes)]
-
-
-def _literal(value: Setting) -> str:
-    """A value as flags of a config are written, which are read as Python, but for texts."""
-    return repr(with_tuples(value)) if isinstance(value, list | tuple) else str(value)
+    # Flags of a config are read as Python, but for texts.
+    return [
+        f'--config.{key}={with_tuples(value) if isinstance(value, list | tuple) else value}'
+        for key, value in config_lib.leaves(changes)
+    ]
 
 
 def with_tuples(value: Setting) -> Setting:
-    """Gives a value with tuples in place of lists, as configs have them, as deep as they go.
-
-    Example: {'tasks': ['a', 'b']} -> {'tasks': ('a', 'b')}
-    """
+    """Gives a value with tuples in place of lists, as configs have them, as deep as they go."""
     if isinstance(value, Mapping):
         return {key: with_tuples(inner) for key, inner in value.items()}
     return tuple(map(with_tuples, value)) if isinstance(value, list | tuple) else value
@@ -110,15 +101,10 @@ def load_config(
 ) -> ConfigDict:
     """Loads a config, of a run or of a sweep, and changes some of its keys.
 
-    The result is a ConfigDict, which can be changed further: `config.seed = 1`. Keys that the
-    config leaves out, and `model.from`, are for `changes` alone.
+    The name is as --config takes it. Keys that the config leaves out, and `model.from`, are for
+    `changes` alone; other keys of the result can be changed further: `config.seed = 1`.
 
     Example: load_config('mtg_mt5:sample', {'stages.stage1.num_steps': 50, 'seed': 1})
-
-    Args:
-      name: as --config takes it: a file or the name of a config that comes with xlbench, and
-        behind a colon its variant.
-      changes: key with dots, or nested, to value.
 
     Raises:
       UserError: there is no such config, variant or key, or it does not take the value.

@@ -7,7 +7,6 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from xlbench import benchmarks, config as config_lib
-from xlbench.benchmarks import Benchmark
 from xlbench.data import prepared, tokenizers
 from xlbench.data.prepared import Record
 from xlbench.interactive.calling import Cell, frame, plainly
@@ -30,21 +29,15 @@ def list_tasks(benchmark: str = '') -> 'pd.DataFrame':
       published numbers of examples of its splits, where the paper has them.
     """
     chosen = [benchmarks.get(benchmark)] if benchmark else benchmarks.BENCHMARKS.values()
-    rows = [_about(one, task) for one in chosen for task in one.task_names()]
+    rows: list[dict[str, Cell]] = []
+    for one in chosen:
+        for name in one.task_names():
+            _, task, source, target = benchmarks.parse_task(name)
+            sizes = {split: one.official_size(task, split, source) for split in _SPLITS}
+            splits = ', '.join(f'{split} {size:,}' for split, size in sizes.items() if size)
+            about = {'task': name, 'benchmark': one.name, 'about': one.task_titles[task]}
+            rows.append({**about, 'source': source, 'target': target, 'splits': splits})
     return frame(rows, index=('task',))
-
-
-def _about(benchmark: Benchmark, name: str) -> dict[str, Cell]:
-    _, task, source, target = benchmarks.parse_task(name)
-    sizes = {split: benchmark.official_size(task, split, source) for split in _SPLITS}
-    return {
-        'task': name,
-        'benchmark': benchmark.name,
-        'about': benchmark.task_titles[task],
-        'source': source,
-        'target': target,
-        'splits': ', '.join(f'{split} {size:,}' for split, size in sizes.items() if size),
-    }
 
 
 @plainly
@@ -53,8 +46,7 @@ def read_examples(
 ) -> 'pd.DataFrame':
     """Reads the first examples of a task: their texts, and the tokens that a model reads.
 
-    The task may be a mixture, or one of your own. What is not prepared yet is prepared, as a run
-    with this config would do it.
+    What is not prepared yet is prepared, as a run with this config would do it.
 
     Returns:
       A frame with a row for each example: `inputs` and `targets` are texts; `inputs_tokens` and
@@ -68,10 +60,10 @@ def read_examples(
     pieces = tokenizers.load(data.vocabulary, data.root).pieces()
     rows = []
     for opened in tasks:
-        labelled = bool(opened.manifest.get('labels'))
+        named = ('inputs',) if opened.manifest.get('labels') else ('inputs', 'targets')
+        about = {'task': opened.name} if len(tasks) > 1 else {}
         for record in opened.read(range(min(count, len(opened)))):
-            about = {'task': opened.name} if len(tasks) > 1 else {}
-            rows.append(about | _example(record, pieces, labelled))
+            rows.append(about | _example(record, pieces, named if pieces else ()))
     return frame(rows)
 
 
@@ -81,18 +73,16 @@ def _prepare(config: ConfigDict, needed: Sequence[tuple[str, str]]) -> None:
     prepared.ensure(needed, blocks.Data(**config.data), texts=texts)
 
 
-def _example(record: Record, pieces: Sequence[str], labelled: bool) -> dict[str, Cell]:
-    """A record as a row: its texts first, then its arrays."""
+def _example(record: Record, pieces: Sequence[str], of_pieces: Sequence[str]) -> dict[str, Cell]:
+    """A record as a row: its texts first, then its arrays, some of which are tokens."""
     texts = {k.removesuffix(_TEXT): v for k, v in record.items() if isinstance(v, str)}
-    arrays: dict[str, Cell] = {}
+    row: dict[str, Cell] = {**texts}
     for name, value in record.items():
-        if isinstance(value, str):
-            continue
-        if name in ('inputs', 'targets') and pieces and not (labelled and name == 'targets'):
-            arrays[f'{name}_tokens'] = [pieces[i] if i < len(pieces) else f'<{i}>' for i in value]
-        else:
-            arrays[name if name not in texts else f'{name}_ids'] = np.asarray(value).tolist()
-    return {**texts, **arrays}
+        if name in of_pieces:
+            row[f'{name}_tokens'] = [pieces[i] if i < len(pieces) else f'<{i}>' for i in value]
+        elif not isinstance(value, str):
+            row[name if name not in texts else f'{name}_ids'] = np.asarray(value).tolist()
+    return row
 
 
 @plainly
@@ -100,8 +90,7 @@ def read_batch(config: ConfigDict, stage: str = '') -> dict[str, np.ndarray]:
     """Reads the first batch that a stage of a run, by default the first, trains on.
 
     Returns:
-      Feature to array [rows, length]. Where rows hold several examples, segment ids tell them
-      apart; see the page How it works.
+      Feature to array [rows, length]; segment ids tell the examples of a row apart.
     """
     from xlbench import runs  # It loads jax, which lists and texts do not need.
     from xlbench.parallel import partitioning

@@ -11,9 +11,8 @@ from xlbench import commands, config as config_lib, evaluate, report, train
 from xlbench.fewshot import command, report as sweep_report, sweep as sweep_lib
 from xlbench.fewshot.analysis.sweeps import Sweep as SweepResults
 from xlbench.inference.answering import Prediction, Suggestion
-from xlbench.inference.generator import Model
 from xlbench.inference.labeller import Classifier, Tagger
-from xlbench.inference.loading import load
+from xlbench.inference.loading import Answering, load
 from xlbench.inference.retriever import NUM_SUGGESTIONS, Retriever
 from xlbench.interactive import calling
 from xlbench.interactive.calling import Cell, flags, frame, plainly
@@ -50,14 +49,13 @@ class Run(_Workdir):
 
     def __init__(self, workdir: str | os.PathLike):
         super().__init__(workdir)
-        self._models: dict[str, Model | Retriever | Classifier | Tagger] = {}
+        self._models: dict[str, Answering] = {}
 
     @plainly
     def train(self, config: ConfigDict | None = None) -> None:
         """Trains as `python -m xlbench.train` does; without a config it goes on with the run's own.
 
-        A run that was begun goes on, also after an error. To interrupt the kernel saves the step
-        that the run is at.
+        To interrupt the kernel saves the step that the run is at.
         """
         config = self.config if config is None else config
         commands.check_train(config, self.workdir)
@@ -67,18 +65,14 @@ class Run(_Workdir):
 
     @plainly
     def evaluate(self, **options: Setting) -> 'pd.DataFrame':
-        """Scores a checkpoint as `python -m xlbench.evaluate` does.
+        """Scores a checkpoint as `python -m xlbench.evaluate` does, whose flags are the `options`.
 
         Example: run.evaluate(tasks=['mtg_qg_en_de'], num_beams=4, num_examples=100)
-
-        Args:
-          **options: the flags of that program, but for --workdir.
 
         Returns:
           The scores of these tasks, as `scores` gives them.
         """
-        argv = ['evaluate', f'--workdir={self.workdir}', *flags(options)]
-        args = commands.parse_evaluate(argv)
+        args = commands.parse_evaluate(['evaluate', self.workdir, *flags(options)])
         _begin()
         step, split = evaluate.evaluate(args)
         return Run(args.output or self.workdir).scores(split, step)
@@ -87,9 +81,8 @@ class Run(_Workdir):
     def scores(self, split: str = '', step: str | int = 'last') -> 'pd.DataFrame':
         """Reads the scores of the run and of its baselines.
 
-        Args:
-          split: '' is the test split if it was scored, else validation.
-          step: 'last', 'best', the name of a stage, or a step.
+        The split '' is test if it was scored, else validation; a step is 'last', 'best', the name
+        of a stage, or a number.
 
         Returns:
           A frame by system and task: the number of examples, and each score. Its `attrs` have the
@@ -101,18 +94,18 @@ class Run(_Workdir):
             name: {task: result for (task, of), result in results.items() if of == split}
             for name, results in run.baselines.items()
         }
-        rows: list[dict[str, Cell]] = [
+        rows: Iterator[dict[str, Cell]] = (
             {'system': name, 'task': task, 'examples': result.num_examples, **result.scores}
             for name, results in systems.items()
             for task, result in sorted(results.items())
-        ]
+        )
         scores = frame(rows, index=('system', 'task'))
         scores.attrs.update(split=split, step=number)
         return scores
 
     @plainly
     def history(self) -> 'pd.DataFrame':
-        """Reads what was logged: a row for each step, and kind and name of what was logged.
+        """Reads what was logged.
 
         Returns:
           A frame with the columns step, kind ('train' or 'eval'), name (of a stage or a task),
@@ -123,10 +116,9 @@ class Run(_Workdir):
 
     @plainly
     def predictions(self, task: str, split: str = '', step: str | int = 'last') -> 'pd.DataFrame':
-        """Reads what the run wrote for the examples of a task that was scored, see `scores`.
+        """Reads what the run wrote for a task that was scored: a frame by the examples' ids.
 
-        Returns:
-          A frame by the examples' ids: input, target, prediction, and the scores of each.
+        It has input, target, prediction, and the scores of each; for split and step see `scores`.
         """
         run = read_run(self.workdir)
         split, number = _place(run, split, step)
@@ -144,15 +136,12 @@ class Run(_Workdir):
     def predict(
         self, texts: Sequence[str | Sequence[str]], step: str = 'best', **options: Setting
     ) -> 'pd.DataFrame':
-        """Has the model answer texts, as `python -m xlbench.predict` does.
+        """Has the model of a step answer texts, or pairs of them, as `xlbench.predict` does.
+
+        The `options` are `target_lang` and `num_return`; of a model that writes texts, the other
+        arguments of its `generate`, too.
 
         Example: run.predict(['Rome is an old city. <answer> Rome'], target_lang='de', num_beams=4)
-
-        Args:
-          texts: what a task calls inputs; pairs of texts for a classifier of pairs.
-          step: 'best', 'last' or a step.
-          **options: `target_lang` and `num_return`; of a model that writes texts, the other
-            arguments of its `generate`, too.
 
         Returns:
           A frame with a row for each answer: the text as `input`, `prediction`, and the answer's
@@ -161,7 +150,7 @@ class Run(_Workdir):
         return frame(_answers(self.model(step), texts, options))
 
     @plainly
-    def model(self, step: str = 'best') -> Model | Retriever | Classifier | Tagger:
+    def model(self, step: str = 'best') -> Answering:
         """Opens the model of 'best', 'last' or a step once; see `xlbench.predict.load`."""
         if step not in self._models:
             _begin()
@@ -186,7 +175,7 @@ def _place(run: RunResults, split: str, step: str | int) -> tuple[str, int]:
 
 
 def _answers(
-    model: Model | Retriever | Classifier | Tagger,
+    model: Answering,
     texts: Sequence,  # Texts or pairs of them, as the model takes them.
     options: Mapping[str, Setting],
 ) -> Iterator[dict[str, Cell]]:
@@ -223,10 +212,7 @@ class Sweep(_Workdir):
 
     @plainly
     def results(self) -> 'pd.DataFrame':
-        """Reads the results: a row for each adaptation, and one for each score without shots.
-
-        The columns are those of results.csv, as docs/fewshot.md lists them.
-        """
+        """Reads the results: the rows of results.csv, as docs/fewshot.md has them."""
         rows = map(dataclasses.asdict, SweepResults.read(self.workdir).rows)
         return frame({k: v for k, v in row.items() if k != 'curve'} for row in rows)
 
@@ -240,10 +226,7 @@ class Sweep(_Workdir):
 def write_report(
     runs: Sequence[Run | Sweep], output: str | os.PathLike, **options: Setting
 ) -> None:
-    """Writes the report of runs, as `python -m xlbench.report` does, or of sweeps, into a folder.
-
-    Runs and sweeps have reports of their own. Those of runs take the other flags of that program.
-    """
+    """Writes the report of runs, as `xlbench.report` does with these flags, or that of sweeps."""
     folders = [run.workdir for run in runs]
     if any(isinstance(run, Sweep) for run in runs):
         if not all(isinstance(run, Sweep) for run in runs):

@@ -7,14 +7,14 @@ contract of those of translation, with requests as texts, and share their cache 
 import argparse
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from xlbench.system.errors import UserError
 from xlbench.translation import external
-from xlbench.translation.engines import Failure, Halving, Refused
+from xlbench.translation.engines import Failure, Outside, Refused
 from xlbench.translation.jobs import Job
 
 KEY = 'XLBENCH_PROMPT_KEY'  # The environment variable of a server's API key.
@@ -58,18 +58,15 @@ def ask(job: Job, requests: Sequence[Request]) -> list[str]:
 
 
 def choose(
-    text: str, first: Mapping[str, float], scores: Sequence[float], answers: Sequence[str]
+    text: str,  # Of the model.
+    first: Mapping[str, float],  # Log-probabilities of first tokens.
+    scores: Sequence[float],  # Log-probability of each answer, if known.
+    answers: Sequence[str],
 ) -> str:
-    """Chooses an answer: by the scores, else by the first token, else by the text.
+    """Chooses one of the answers: by the scores, else by the first token, else by the text.
 
-    Args:
-      text: of the model.
-      first: log-probabilities of first tokens; an answer gets that of the best one that begins it.
-      scores: log-probability of each answer, if known.
-      answers: to choose from; if none, the first paragraph of the text is returned as one line.
-
-    Returns:
-      One of the answers, or '' if the text has none of them.
+    An answer has the score of the best first token that begins it. It is '' if the text has none of
+    them. Where there are none, it is the first paragraph of the text as one line.
     """
     line = ' '.join(text.strip().partition('\n\n')[0].split())
     if not answers:
@@ -112,45 +109,33 @@ def of_flags(args: argparse.Namespace) -> 'Server | Generator':
     return Server(url, model, is_chat=is_chat, **settings)
 
 
-class Server:
-    """A server with OpenAI's interface, such as vLLM, llama.cpp or a provider's.
-
-    Args:
-      url: address up to /v1.
-      model: name on the server.
-      is_chat: whether prompts are messages of a user (/chat/completions), one in a request.
-      version: part of the identity, because servers do not give theirs.
-      timeout: seconds for a batch.
-    """
-
-    num_cut = 0
+class Server(Outside):
+    """A server with OpenAI's interface, such as vLLM, llama.cpp or a provider's."""
 
     def __init__(
         self,
-        url: str,
-        model: str,
+        url: str,  # Address up to /v1.
+        model: str,  # Name on the server.
         *,
-        is_chat: bool = False,
+        is_chat: bool = False,  # Prompts are messages (/chat/completions), one in a request.
         version: str = '',
         timeout: float = 600.0,
     ):
-        self.name = url.rstrip('/')
+        super().__init__(url.rstrip('/'), version, timeout)
         self.batch_size = 1 if is_chat else _BATCH
-        self._model, self._is_chat, self._version, self._timeout = model, is_chat, version, timeout
-        self._halving = Halving(self.name, timeout, self.batch_size)
+        self._model, self._is_chat = model, is_chat
 
     def check(self, source: str, target: str) -> None:
         """See Engine.check; the first prompt checks the server."""
 
     def identity(self, source: str, target: str) -> str:
         """Returns address, model and the user's version."""
-        version = f' version {self._version}' if self._version else ''
         form = 'chat completions' if self._is_chat else 'completions'
-        return f'{form} of {self.name} model {self._model}{version}, greedy'
+        return f'{form} of {self.name} model {self._model}{self._version}, greedy'
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str | Failure]:
-        """Answers requests as JSON; a refused batch is halved."""
-        return self._halving.ask(self._answers, texts, self.name)
+        """Answers requests as JSON."""
+        return self._ask(self._answers, texts, self.name)
 
     def _answers(self, texts: Sequence[str], seconds: float) -> list[str]:
         requests = [msgspec.json.decode(text, type=Request) for text in texts]
@@ -228,15 +213,19 @@ class Generator:
         from xlbench.inference.answering import Example
 
         requests = [msgspec.json.decode(text, type=Request) for text in texts]
-        languages = (source, target) if self._model.languages.allowed else (None, None)
-        pairs = [
-            (Example(request.prompt, *languages), answer)
-            for request in requests
-            for answer in request.answers
-        ]
-        scores = iter(self._model.log_probabilities(*zip(*pairs, strict=True)) if pairs else ())
+        langs = (source, target) if self._model.languages.allowed else (None, None)
+        examples = [Example(one.prompt, *langs) for one in requests for _ in one.answers]
+        answers = [answer for request in requests for answer in request.answers]
+        scores = iter(self._model.log_probabilities(examples, answers) if answers else ())
         free = [request for request in requests if not request.answers]
-        written = iter(self._written(free, *languages))
+        written: Iterator[str] = iter(())
+        if free:
+            prompts = [request.prompt for request in free]
+            length = max(request.max_tokens for request in free)
+            texts = self._model.generate(
+                prompts, source_lang=langs[0], target_lang=langs[1], max_length=length
+            )
+            written = iter(texts)
         made = [
             _Answer(scores=[float(next(scores)) for _ in request.answers])
             if request.answers
@@ -244,16 +233,3 @@ class Generator:
             for request in requests
         ]
         return [msgspec.json.encode(answer).decode() for answer in made]
-
-    def _written(
-        self, requests: Sequence[Request], source: str | None, target: str | None
-    ) -> list[str]:
-        if not requests:
-            return []
-        length = max(request.max_tokens for request in requests)
-        return self._model.generate(
-            [request.prompt for request in requests],
-            source_lang=source,
-            target_lang=target,
-            max_length=length,
-        )

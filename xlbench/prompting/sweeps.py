@@ -5,7 +5,9 @@ and seed are 0. The dev set is not used.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -26,40 +28,26 @@ _TOKENS_A_WORD = 8  # The most for a tagged word in an answer.
 
 
 class Language:
-    """The buckets and the test set of a task in one language.
-
-    Args:
-      open_split: (name of a SeqIO task, split) -> prepared examples.
-      task: see benchmarks.topics.
-      lang: ISO code.
-      shots: values of K; 0 needs no buckets.
-      num_examples: of the test set; 0: all.
-
-    Attributes:
-      name: of the SeqIO task.
-      labels: of the task.
-      test: the test examples.
-      contents: the hash of each split that was read.
-    """
+    """The buckets and the test set of a task in one language."""
 
     def __init__(
         self,
-        open_split: Callable[[str, str], prepared.Prepared],
-        task: str,
+        open_split: Callable[[str, str], prepared.Prepared],  # (SeqIO task, split) -> examples
+        task: str,  # See benchmarks.topics.
         lang: str,
-        shots: Sequence[int],
-        num_examples: int,
+        shots: Sequence[int],  # Values of K; 0 needs no buckets.
+        num_examples: int,  # Of the test set; 0: all.
     ):
-        self.name, self.lang = topics.task_name(task, lang), lang
-        self._is_tagging = topics.is_tagging(task)
-        test = open_split(self.name, 'test')
+        name = topics.task_name(task, lang)  # Of the SeqIO task.
+        self.lang, self._is_tagging = lang, topics.is_tagging(task)
+        test = open_split(name, 'test')
         self.test = test.read(results.drawn(len(test), num_examples))
         self.labels: list[str] = test.manifest['labels']
-        self.contents = {f'{self.name}/test': test.content}
+        self.contents = {f'{name}/test': test.content}  # The hash of each split that is read.
         self._shots: dict[int, dict[int, list[Example]]] = {}
         for k in filter(None, shots):
-            split = open_split(self.name, f'shots_{k}')
-            self.contents[f'{self.name}/{split.split}'] = split.content
+            split = open_split(name, f'shots_{k}')
+            self.contents[f'{name}/{split.split}'] = split.content
             buckets = self._shots[k] = {}
             for record in split.read(range(len(split))):
                 buckets.setdefault(int(record['bucket']), []).append(record)
@@ -109,37 +97,31 @@ def rows(
     task: str, languages: Sequence[str], shots: Sequence[int], buckets: Sequence[int]
 ) -> list[Row]:
     """Lists all rows of a sweep, without results."""
+    empty: dict[str, Any] = dict(metric=topics.main_score(task), examples=0, status='empty')
     made = []
-    for lang in languages:
-        for k in shots:
-            lanes = [(n, PROMPT, 0.0, 0) for n in buckets] if k else [(None, ZERO_SHOT, None, None)]
-            made += [
-                Row(
-                    task, lang, k, bucket, method, START, rate, seed,
-                    metric=topics.main_score(task), examples=0, status='empty',
-                )
-                for bucket, method, rate, seed in lanes
-            ]  # fmt: skip
+    for lang, k in itertools.product(languages, shots):
+        if k:
+            made += [Row(task, lang, k, n, PROMPT, START, 0.0, 0, **empty) for n in buckets]
+        else:
+            made.append(Row(task, lang, k, None, ZERO_SHOT, START, None, None, **empty))
     return made
 
 
 def run(
     journal: results.Journal,
     asked: Sequence[Row],
-    data: Mapping[str, Language],
+    data: Mapping[str, Language],  # By language, as are the next.
     templates: Mapping[str, Template],
     jobs: Mapping[str, Job],
 ) -> None:
-    """Asks for the labels of the test sets, and adds each of the `rows` to the journal.
+    """Asks for the labels of the test sets, and adds each row that is asked for to the journal.
 
-    Rows that the journal has are skipped. `data`, `templates` and `jobs` are by language. If the
-    engine does not answer, a UserError ends the sweep; earlier rows are kept.
+    Rows that the journal has are skipped. If the engine does not answer, a UserError ends the
+    sweep; earlier rows are kept.
     """
-    gold = {
-        lang: of_lang.flat([x['targets'].tolist() for x in of_lang.test])
-        for lang, of_lang in data.items()
-    }
+    gold = {}
     for lang, of_lang in data.items():
+        gold[lang] = of_lang.flat([x['targets'].tolist() for x in of_lang.test])
         journal.add_gold(asked[0].task, lang, gold[lang], of_lang.labels, len(of_lang.test))
     view = 'tagging' if topics.is_tagging(asked[0].task) else 'classification'
     left = [row for row in asked if not journal.has(row.key)]

@@ -12,18 +12,17 @@ itself. In tagging, an answer is word/TAG word/TAG ...
 
 import pathlib
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
 import yaml
 
-from xlbench import benchmarks
 from xlbench.benchmarks import languages
 from xlbench.data import outputs, prepared
 from xlbench.data.features import Example
 from xlbench.prompting.engines import Request
-from xlbench.system import errors, files
+from xlbench.system import errors
 from xlbench.system.errors import UserError
 
 OWN = 'own'  # Stands for the language of the task.
@@ -38,13 +37,8 @@ class Template(msgspec.Struct, forbid_unknown_fields=True):
     instruction: str = ''  # Before all examples.
     labels: dict[str, str] = {}  # Label -> answer.
 
-    def prompt(
-        self, shots: Sequence[tuple[Example, str]], asked: Example, language: str
-    ) -> str:
-        """Returns the prompt of an example, behind others with their answers.
-
-        `language` is the ISO code of the answer.
-        """
+    def prompt(self, shots: Sequence[tuple[Example, str]], asked: Example, language: str) -> str:
+        """Returns the prompt of an example, behind others with their answers."""
         parts = [self._filled(self.instruction, asked, language)] if self.instruction else []
         parts += [f'{self._filled(self.example, x, language)} {answer}' for x, answer in shots]
         return '\n\n'.join([*parts, self._filled(self.example, asked, language)])
@@ -66,12 +60,9 @@ class Template(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def load(task: str, language: str, path: str = '') -> Template:
-    """Reads the template of a task.
+    """Reads the template of a task in a language, from a YAML file, by default of this package.
 
-    Args:
-      task: such as 'xnli' or 'mtg_qg'; one file, such as mrs.yaml, may serve a whole benchmark.
-      language: ISO code of the template.
-      path: a YAML file of the user's; '' reads that of this package.
+    One file of the package, such as mrs.yaml, may serve a whole benchmark.
 
     Raises:
       UserError: there is no usable template.
@@ -99,49 +90,24 @@ def load(task: str, language: str, path: str = '') -> Template:
     return template
 
 
-def facts(template: Template) -> Mapping[str, files.Json]:
-    """Returns the template as plain data, for the config of a run."""
-    return msgspec.to_builtins(template)
-
-
-def template_name(task: str) -> tuple[str, str, str]:
-    """Returns the name of a SeqIO task's templates, and its source and target language.
-
-    Example: 'mtg_qg_de_fr' -> ('mtg_qg', 'de', 'fr')
-    """
-    parsed = benchmarks.parse_task(task)
-    return f'{parsed.benchmark}_{parsed.task}', parsed.source, parsed.target
-
-
 def requests(
     test: prepared.Prepared,
-    train: prepared.Prepared | None,
+    train: prepared.Prepared | None,  # To draw from; None without shots.
     template: Template,
-    language: str,
+    language: str,  # ISO code of the answers.
     *,
     shots: int,
-    seed: int,
-    num_examples: int = 0,
-    max_tokens: int = 128,
+    seed: int,  # Of the draw.
+    num_examples: int = 0,  # First ones of the test set; 0: all.
+    max_tokens: int = 128,  # Of an answer.
 ) -> list[Request]:
-    """Returns the prompts of a test set, each with the same K = `shots` examples of `train`.
-
-    Args:
-      test: the test split.
-      train: the split to draw from; None without shots.
-      template: the template.
-      language: ISO code of the answers.
-      shots: K.
-      seed: of the draw.
-      num_examples: first ones of the test set; 0: all.
-      max_tokens: of an answer.
-    """
-    drawn: Sequence[Example] = []
+    """Returns the prompts of a test set, each with the same K = `shots` examples of `train`."""
+    before: list[tuple[Example, str]] = []
     if train is not None and shots:
         numbers = np.random.default_rng(seed).choice(len(train), min(shots, len(train)), False)
         drawn = _plain(train, train.read(numbers.tolist()))
+        before = [(example, template.answer(example)) for example in drawn]
     examples = _plain(test, test.read(range(min(num_examples or len(test), len(test)))))
-    before = [(example, template.answer(example)) for example in drawn]
     return [Request(template.prompt(before, x, language), (), max_tokens) for x in examples]
 
 

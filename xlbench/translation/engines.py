@@ -21,18 +21,24 @@ class Refused(Exception):
     """A batch that an engine did not translate; the message goes on behind the engine's name."""
 
 
-class Halving:
-    """Asks an engine for batches; one that is refused is halved, down to the text that is at fault.
+class Outside:
+    """An engine that is not ours, and may refuse a batch or take too long for it.
 
-    An empty answer is no translation, and an engine that refuses again and again is given up. A
-    batch of `size` texts has `timeout` seconds.
+    A batch that it refuses is halved, down to the text that is at fault. An empty answer is no
+    translation, and an engine that refuses again and again is given up. A batch of `batch_size`
+    texts has `timeout` seconds. The version is the user's: such an engine may not say it.
     """
 
-    def __init__(self, name: str, timeout: float, size: int):
-        self._name, self._timeout, self._size = name, timeout, size
+    batch_size: int
+    num_cut = 0
+
+    def __init__(self, name: str, version: str, timeout: float):
+        self.name = name
+        self._version = f' version {version}' if version else ''
+        self._timeout = timeout
         self._refused = 0  # In a row.
 
-    def ask(
+    def _ask(
         self, run: Callable[[Sequence[str], float], list[str]], texts: Sequence[str], label: str
     ) -> list[str | Failure]:
         """The translation of each text, in order.
@@ -43,21 +49,21 @@ class Halving:
         Raises:
           UserError: the engine refuses all that it is asked.
         """
-        share = self._timeout * len(texts) / self._size
+        share = self._timeout * len(texts) / self.batch_size
         try:
             answers = run(texts, max(share, min(self._timeout, _LEAST_SECONDS)))
         except Refused as error:
             self._refused += 1
             if self._refused >= _MOST_REFUSED:
                 raise errors.UserError(
-                    f'{self._name} failed {self._refused} times in a row; the last time it {error}.'
+                    f'{self.name} failed {self._refused} times in a row; the last time it {error}.'
                     ' Start the same command again when it works: finished translations are kept'
                 ) from None
             if len(texts) == 1:
                 return [Failure(f'{label} {error}')]
             middle = len(texts) // 2
-            first = self.ask(run, texts[:middle], label)
-            return first + self.ask(run, texts[middle:], label)
+            first = self._ask(run, texts[:middle], label)
+            return first + self._ask(run, texts[middle:], label)
         self._refused = 0
         empty = Failure(f'{label} gave an empty translation')
         return [
@@ -82,16 +88,11 @@ class Engine(Protocol):
         ...
 
     def identity(self, source: str, target: str) -> str:
-        """One line that says what makes the translations: name, version and settings.
-
-        A translation is made once for each identity; another version of an engine is another one.
-        """
+        """One line that says what makes the translations, once each: name, version and settings."""
         ...
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str | Failure]:
-        """The translation of each text, in order; a Failure where there is none.
-
-        The texts are at most `batch_size`, and none is empty.
+        """The translation of each of at most `batch_size` texts, in order; a Failure without one.
 
         Raises:
           UserError: the engine as a whole does not work.

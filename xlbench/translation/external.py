@@ -22,7 +22,7 @@ from xlbench import benchmarks
 from xlbench.data import outputs, readers
 from xlbench.system import errors, web
 from xlbench.system.errors import UserError
-from xlbench.translation.engines import Failure, Halving, Refused
+from xlbench.translation.engines import Failure, Outside, Refused
 
 # Whatever a program may take for the end of a line, and NUL, which ends a text for Apertium.
 _LINE_ENDS = re.compile('[\0\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+')
@@ -33,7 +33,7 @@ _PAUSES = (1.0, 4.0, 16.0)  # Seconds before each further try.
 _BUSY = (429, 500, 502, 503, 504)  # Status codes that a further try may change.
 
 
-class Program:
+class Program(Outside):
     """A command that reads a text a line and writes a translation a line.
 
     It is program and arguments, as a shell reads them, though no shell runs it; {source} and
@@ -41,13 +41,11 @@ class Program:
     """
 
     batch_size = 256  # It starts anew for each batch, which takes Apertium about a second.
-    num_cut = 0
     _end = '\n'  # Stands behind each text, and each translation.
 
     def __init__(self, command: str, *, version: str = '', timeout: float = 600.0):
-        self.name = f'command:{command}'
-        self._command, self._version = command, version
-        self._halving = Halving(self.name, timeout, self.batch_size)
+        super().__init__(f'command:{command}', version, timeout)
+        self._command = command
 
     def check(self, source: str, target: str) -> None:
         words = self._words(source, target)
@@ -58,14 +56,12 @@ class Program:
 
     def identity(self, source: str, target: str) -> str:
         """The command, the version that the user gave, and the languages."""
-        version = f' version {self._version}' if self._version else ''
-        return f'{shlex.join(self._words(source, target))}{version} {source}-{target}'
+        return f'{shlex.join(self._words(source, target))}{self._version} {source}-{target}'
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str | Failure]:
         words = self._words(source, target)
         lines = [_LINE_ENDS.sub(' ', text) for text in texts]
-        run = functools.partial(self._run, words)
-        return self._halving.ask(run, lines, words[0])
+        return self._ask(functools.partial(self._run, words), lines, words[0])
 
     def _words(self, source: str, target: str) -> list[str]:
         try:
@@ -155,8 +151,13 @@ class Apertium(Program):
 
     def identity(self, source: str, target: str) -> str:
         """Apertium's version, the pair, and the version of the pair's package if dpkg knows it."""
-        mode = self._mode(source, target)
-        return f'{_output("apertium", "-V").strip()} {mode}{_package_version(mode)} -u'
+        mode, version = self._mode(source, target), ''
+        left, _, right = mode.partition('-')
+        names = (f'apertium-{left}-{right}', f'apertium-{right}-{left}')
+        if shutil.which('dpkg-query'):
+            versions = (_output('dpkg-query', '-W', '-f=${Version}', name) for name in names)
+            version = next((f' {found}' for found in versions if found), '')
+        return f'{_output("apertium", "-V").strip()} {mode}{version} -u'
 
     def _words(self, source: str, target: str) -> list[str]:
         return [*super()._words(source, target), self._mode(source, target)]
@@ -182,16 +183,6 @@ def _output(*words: str) -> str:
     return done.stdout
 
 
-def _package_version(mode: str) -> str:
-    if not shutil.which('dpkg-query'):
-        return ''
-    left, _, right = mode.partition('-')
-    for name in (f'apertium-{left}-{right}', f'apertium-{right}-{left}'):
-        if version := _output('dpkg-query', '-W', '-f=${Version}', name):
-            return f' {version}'
-    return ''
-
-
 class _Language(msgspec.Struct):
     code: str
     targets: list[str] = []
@@ -208,49 +199,41 @@ class _Complaint(msgspec.Struct):
 T = TypeVar('T')
 
 
-class LibreTranslate:
-    """A server with LibreTranslate's interface (https://docs.libretranslate.com).
-
-    It does not say its version: that is the user's.
-    """
+class LibreTranslate(Outside):
+    """A server with LibreTranslate's interface (https://docs.libretranslate.com)."""
 
     batch_size = 64
-    num_cut = 0
 
     def __init__(self, url: str, *, version: str = '', timeout: float = 600.0):
-        self.name = self._url = url.rstrip('/')
-        self._version, self._timeout = version, timeout
-        self._halving = Halving(self.name, timeout, self.batch_size)
+        super().__init__(url.rstrip('/'), version, timeout)
 
     def check(self, source: str, target: str) -> None:
+        url = self.name
         try:
-            known = ask(f'{self._url}/languages', None, list[_Language], self._timeout)
+            known = ask(f'{url}/languages', None, list[_Language], self._timeout)
         except Refused as error:
-            raise UserError(f'{self._url} is not a LibreTranslate server: it {error}') from None
+            raise UserError(f'{url} is not a LibreTranslate server: it {error}') from None
         targets = {language.code: language.targets for language in known}
         if source not in targets:
-            raise errors.unknown(f'source language of {self._url}', source, targets)
+            raise errors.unknown(f'source language of {url}', source, targets)
         if target not in targets[source]:
-            raise errors.unknown(
-                f'target language of {self._url} from {source}', target, targets[source]
-            )
+            raise errors.unknown(f'target language of {url} from {source}', target, targets[source])
 
     def identity(self, source: str, target: str) -> str:
         """The address, and the version that the user gave."""
-        version = f' version {self._version}' if self._version else ''
-        return f'LibreTranslate {self._url}{version} {source}-{target}'
+        return f'LibreTranslate {self.name}{self._version} {source}-{target}'
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str | Failure]:
         def run(texts: Sequence[str], seconds: float) -> list[str]:
             body = {'q': list(texts), 'source': source, 'target': target, 'format': 'text'}
             if key := os.environ.get(KEY):
                 body['api_key'] = key
-            answers = ask(f'{self._url}/translate', body, _Translations, seconds).translatedText
+            answers = ask(f'{self.name}/translate', body, _Translations, seconds).translatedText
             if len(answers) != len(texts):
                 raise Refused(f'gave {len(answers)} translations for {len(texts)} texts')
             return answers
 
-        return self._halving.ask(run, texts, self._url)
+        return self._ask(run, texts, self.name)
 
 
 def ask(

@@ -50,11 +50,6 @@ class Job:
 
     Raises:
       UserError: the engine is not there, or does not know the languages.
-
-    Attributes:
-      counts: how far it is.
-      identity: of the engine, see `Engine.identity`.
-      chunk: texts that are looked up and translated together.
     """
 
     def __init__(
@@ -71,6 +66,7 @@ class Job:
         self.identity = engine.identity(source, target)
         self._engine, self._languages, self._workers = engine, (source, target), workers
         self._cut = 0  # By workers.
+        # Texts that are looked up and translated together.
         self.chunk = _FAR_CHUNK if workers and workers[0].is_elsewhere else _CHUNK
         self._failed = 0  # Batches in a row.
         self._memory = Memory(cache, self.identity) if cache else None
@@ -88,35 +84,33 @@ class Job:
         """The translation of each text, in order; an empty text has an empty one.
 
         Texts are read some thousands at a time. What a batch gives is kept before the next one
-        begins; failures are not kept, so that another run tries them again.
-
-        Args:
-          texts: in the source language.
-          unit: 'text' translates a text as a whole. 'turn' takes a text of several lines for a
-            dialogue: each line is translated by itself, and stays a line, and the name at its
-            beginning stays as it is; a text of which a turn was not translated is a Failure.
+        begins; failures are not kept, so that another run tries them again. The unit 'text'
+        translates a text as a whole. 'turn' takes a text of several lines for a dialogue: each line
+        is translated by itself, and stays a line, and the name at its beginning stays as it is; a
+        text of which a turn was not translated is a Failure.
 
         Raises:
           UserError: the engine does not work, or translates none of its first batch.
         """
         if unit == 'turn':
-            yield from self._turns([_pieces(text) for text in texts])
+            yield from self._turns(texts)
             return
         iterator = iter(texts)
         while chunk := list(itertools.islice(iterator, self.chunk)):
             yield from self._chunk(chunk)
 
-    def _turns(self, divided: Sequence[Sequence[str]]) -> Iterator[str | Failure]:
+    def _turns(self, texts: Iterable[str]) -> Iterator[str | Failure]:
+        divided = [_pieces(text) for text in texts]
         answers = self.run(piece for pieces in divided for piece in pieces[1::2])
         for pieces in divided:
             parts = [next(answers) if i % 2 else piece for i, piece in enumerate(pieces)]
-            texts = [part for part in parts if not isinstance(part, Failure)]
-            if len(texts) < len(parts):
+            said = [part for part in parts if not isinstance(part, Failure)]
+            if len(said) < len(parts):
                 yield next(part for part in parts if isinstance(part, Failure))
-            elif texts[::2] == ['', '']:  # One line stays as the engine wrote it.
-                yield texts[1]
+            elif said[::2] == ['', '']:  # One line stays as the engine wrote it.
+                yield said[1]
             else:
-                yield ''.join(BREAKS.sub(' ', x) if i % 2 else x for i, x in enumerate(texts))
+                yield ''.join(BREAKS.sub(' ', x) if i % 2 else x for i, x in enumerate(said))
 
     def _chunk(self, chunk: Sequence[str]) -> list[str | Failure]:
         distinct = dict.fromkeys(text for text in chunk if text.strip())
@@ -130,12 +124,12 @@ class Job:
         for batch, translations in self._translated(batches):
             made = dict(zip(batch, translations, strict=True))
             failures = [x for x in translations if isinstance(x, Failure)]
-            if len(failures) == len(batch) > 1 and not self.counts.made:
+            self._failed = self._failed + 1 if len(failures) == len(batch) > 1 else 0
+            if self._failed and not self.counts.made:
                 raise UserError(
                     f'{self._engine.name} translated none of the first {len(batch)} texts: '
                     f'{failures[0].reason}'
                 )
-            self._failed = self._failed + 1 if len(failures) == len(batch) > 1 else 0
             if self._failed == _MOST_FAILED:
                 raise UserError(
                     f'{self._engine.name} translated none of the last {_MOST_FAILED} batches: '
@@ -203,12 +197,8 @@ def translate(
 ) -> list[str | Failure]:
     """The translation of each text, or a Failure.
 
-    Args:
-      texts: in one language.
-      engine: one, or the name of one as `engines.find` takes it.
-      source: ISO 639-1 code of the texts.
-      target: that of the translations.
-      cache: folder of the translations that are kept; '' keeps none.
+    An engine may be the name of one, as `engines.find` takes it. Languages are ISO 639-1 codes.
+    `cache` is the folder of the translations that are kept; '' keeps none.
 
     Raises:
       UserError: the project does not know one of the languages, or they are one; see `Job`.
@@ -244,11 +234,7 @@ class Template:
         return _engine(dataclasses.replace(self, spec=self.name(source, target)))
 
     def job(self, source: str, target: str) -> Job:
-        """A job without a folder of kept translations; a process keeps the last two.
-
-        Raises:
-          UserError: the engine is not there, or does not know the languages.
-        """
+        """A job without a folder of kept translations, see Job; a process keeps the last two."""
         return _job(dataclasses.replace(self, spec=self.name(source, target)), source, target)
 
 

@@ -42,22 +42,19 @@ class Memory(contextlib.AbstractContextManager):
             self._connection = sqlite3.connect(self.path, timeout=_WAIT)
             self._connection.text_factory = bytes  # Of a damaged file, text may be anything.
             self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES)
-            self._connection.set_progress_handler(self._too_long, 100_000)
+            self._connection.set_progress_handler(
+                lambda: time.monotonic() > self._deadline, 100_000
+            )
             self._connection.execute('PRAGMA trusted_schema=OFF')
         except (OSError, sqlite3.Error) as error:
             raise self._trouble(error) from None
         with self._said(), self._connection:
             self._connection.execute('BEGIN IMMEDIATE')
-            self._make_table()
-
-    def _make_table(self) -> None:
-        """Makes the table, if it is missing."""
-        rows = self._connection.execute('SELECT type, name, sql FROM sqlite_master').fetchall()
-        found = [tuple(map(_text, row)) for row in rows]
-        if not found:
-            self._connection.execute(_TABLE)
-        elif found != [('table', 'kept', _TABLE)]:
-            raise sqlite3.DatabaseError('it has another form than a cache of translations')
+            rows = self._connection.execute('SELECT type, name, sql FROM sqlite_master').fetchall()
+            if not rows:
+                self._connection.execute(_TABLE)
+            elif rows != [(b'table', b'kept', _TABLE.encode())]:
+                raise sqlite3.DatabaseError('it has another form than a cache of translations')
 
     def __exit__(self, *_: object) -> None:
         self._connection.close()
@@ -98,9 +95,6 @@ class Memory(contextlib.AbstractContextManager):
         digest.update(text.encode())
         return digest.digest()
 
-    def _too_long(self) -> bool:
-        return time.monotonic() > self._deadline
-
     @contextlib.contextmanager
     def _said(self):
         self._deadline = time.monotonic() + _PATIENCE
@@ -113,10 +107,6 @@ class Memory(contextlib.AbstractContextManager):
         return UserError(
             f'{self.path} cannot be used: {error}; name another folder with --cache, or remove it'
         )
-
-
-def _text(value: object) -> str:
-    return value.decode('utf-8', 'replace') if isinstance(value, bytes) else str(value)
 
 
 def _checksum(key: object, translation: object) -> bytes | None:

@@ -2,7 +2,8 @@
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from xlbench.inference.generator import Model
 from xlbench.inference.loading import BATCH_SIZE, load
@@ -19,6 +20,8 @@ class Neural:
     decoding.Options, such as num_beams=5.
     """
 
+    translates = True  # So that texts in its target language suit it, too.
+
     def __init__(
         self,
         spec: str,
@@ -26,12 +29,11 @@ class Neural:
         prefix: str = '',
         batch_size: int = 0,
         max_input_length: int = 0,
-        mesh: dict[str, int] | None = None,
         **options: Setting,
     ):
         self.name = spec
         size = batch_size or BATCH_SIZE
-        model = load(spec, mesh=mesh, batch_size=size, max_input_length=max_input_length)
+        model = load(spec, batch_size=size, max_input_length=max_input_length)
         if not isinstance(model, Model):
             raise UserError(f'{spec} does not generate texts; name an encoder-decoder')
         self._model, self._prefix, self._options = model, prefix, options
@@ -46,7 +48,7 @@ class Neural:
         self._model.options.changed(self._options)
         self._model.mark(*self._languages(source, target))
         trained = self._model.languages.sources.get(target)
-        if trained and trained not in self._sources(source, target):
+        if trained and trained != source and not (self.translates and trained == target):
             raise UserError(
                 f'{self.name} was trained from {trained} to {target}, but the texts are in '
                 f'{source}; name another model, or give it texts in {trained}'
@@ -65,17 +67,16 @@ class Neural:
         return f'model {self._model.digest} {source}-{target} told {told!r} {changed}{prefix}'
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str | Failure]:
-        source_lang, target_lang = self._languages(source, target)
-        return self._model.generate(
-            [self._prefix + text for text in texts],
-            source_lang=source_lang,
-            target_lang=target_lang,
-            **self._options,
-        )
+        return self._generate(texts, source, target, self._options)
 
-    def _sources(self, source: str, target: str) -> tuple[str, ...]:
-        """The source languages of training that suit these texts."""
-        return source, target
+    def _generate(
+        self, texts: Sequence[str], source: str, target: str, options: Mapping[str, Setting]
+    ) -> list[Any]:
+        source_lang, target_lang = self._languages(source, target)
+        texts = [self._prefix + text for text in texts]
+        return self._model.generate(
+            texts, source_lang=source_lang, target_lang=target_lang, **options
+        )
 
     def _languages(self, source: str, target: str) -> tuple[str | None, str | None]:
         """The languages as this model is told them; none where it knows one pair alone."""
@@ -90,23 +91,15 @@ class Writer(Neural):
     as JSON: one text, or as many as num_return says.
     """
 
+    translates = False
+
     def identity(self, source: str, target: str) -> str:
         return f'{super().identity(source, target)} reads {self._model.max_input_length} tokens'
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str | Failure]:
-        source_lang, target_lang = self._languages(source, target)
-        options = self._model.options.changed(self._options)
-        answers = self._model.generate(
-            [self._prefix + text for text in texts],
-            source_lang=source_lang,
-            target_lang=target_lang,
-            num_return=options.num_return,
-            **{k: v for k, v in self._options.items() if k != 'num_return'},
-        )
+        count = self._model.options.changed(self._options).num_return
+        answers = self._generate(texts, source, target, self._options | {'num_return': count})
         return [json.dumps([p.text for p in n_best], ensure_ascii=False) for n_best in answers]
-
-    def _sources(self, source: str, target: str) -> tuple[str, ...]:
-        return (source,)
 
 
 def texts_of(answer: str) -> list[str]:

@@ -35,30 +35,20 @@ class Failed:
     # (place, text, reason) of the first ones.
     first: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)
 
-    def add(self, place: str, text: str, reason: str) -> None:
-        self.count += 1
-        if len(self.first) < _MOST_FAILURES:
-            self.first.append((place, text, reason))
-
 
 class Form:
     """The form in which lines hold the texts to translate, one of FORMATS.
 
     The fields of JSONL and JSON are names, each of a text or a list of texts, and those of TSV the
-    numbers of columns, from 1. `keep` names the other fields of JSONL and JSON that are written; by
-    default all are. With `lower`, texts are lower-cased before they are translated.
+    numbers of columns, from 1. `keep` names the other fields of objects that are written; by
+    default all are. With `lower`, texts are lower-cased first.
 
     Raises:
       UserError: the fields do not suit the form.
     """
 
     def __init__(
-        self,
-        name: str,
-        fields: Sequence[str],
-        *,
-        keep: Sequence[str] = (),
-        lower: bool = False,
+        self, name: str, fields: Sequence[str], *, keep: Sequence[str] = (), lower: bool = False
     ):
         self.name = name
         self._fields, self._lower = tuple(fields), lower
@@ -137,8 +127,8 @@ def of_examples(examples: References, inputs: Sequence[str]) -> Iterator[Record]
 
 def format_of(path: str) -> str:
     """The form of a file by its name."""
-    ending = os.path.splitext(path.removesuffix('.gz'))[1]
-    return {'.jsonl': 'jsonl', '.json': 'json', '.tsv': 'tsv'}.get(ending, 'text')
+    ending = os.path.splitext(path.removesuffix('.gz'))[1].removeprefix('.')
+    return ending if ending in FORMATS else 'text'
 
 
 def translated(
@@ -161,11 +151,11 @@ def translated(
         for record in chunk:
             translations = [next(answers) for _ in record.texts]
             failures = [
-                (text, answer.reason)
+                (record.place, text, answer.reason)
                 for text, answer in zip(record.texts, translations, strict=True)
                 if isinstance(answer, Failure)
             ]
-            for text, reason in failures:
-                failed.add(record.place, text, reason)
+            failed.count += len(failures)
+            failed.first += failures[: max(_MOST_FAILURES - len(failed.first), 0)]
             if not (failures and drop):
                 yield form.line(record, translations)
