@@ -89,13 +89,13 @@ def find(sweep: Sweep, language: str, shots: int, bucket: int) -> tuple[Row, pat
     Raises:
       UserError: it was not kept; with those that were.
     """
-    rate = sweep.learning_rate(sweep.task, Group(language, shots))
     plain = (row for row in sweep.rows if row.group == Group(*row.group[:2]))
     kept = {row: row.adapted(sweep.workdir) for row in plain}
     kept = {row: path for row, path in kept.items() if (path / 'config.json').is_file()}
-    for row, path in kept.items():
-        if row.group[:2] == (language, shots) and (row.bucket, row.learning_rate) == (bucket, rate):
-            return row, path
+    asked = sweep.groups.get(Group(language, shots))
+    for row in asked.rows if asked else ():
+        if row.bucket == bucket and row in kept:
+            return row, kept[row]
     names = dict.fromkeys(f'{row.language} {row.shots}-shot bucket {row.bucket}' for row in kept)
     raise UserError(
         f'{sweep.workdir} has no adapted model of {language} {shots}-shot bucket {bucket}; '
@@ -130,8 +130,7 @@ def compare(
     from xlbench.training.objectives.classification import about_tokens
 
     test = sweep.open_prepared(topics.task_name(sweep.task, language), 'test')
-    gold = sweep.gold(sweep.task, language)
-    predicted = sweep.test_numbers(len(test))
+    gold, predicted = sweep.gold(language), sweep.test_numbers(len(test))
     examples = test.read([predicted[i] for i in numbers if i < len(predicted)])
     if len(predicted) != len(gold) or [e['targets'][0] for e in examples] != gold[numbers].tolist():
         raise UserError(f'the prepared test set {test.folder} is not the one that was scored')
@@ -183,13 +182,12 @@ def of_bucket(
       (True label, wrong prediction) -> number of examples, and the changes, the largest increase
       first; both empty if it spoilt no such example.
     """
-    task = sweep.task
     row, workdir = find(sweep, language, shots, bucket)
-    labels, gold = sweep.test_set(task, language).labels, sweep.gold(task, language)
+    labels, gold = sweep.test_set(language).labels, sweep.gold(language)
     for label in filter(None, (right, wrong)):
         if label not in labels:
-            raise errors.unknown(f'label of {task}', label, labels)
-    predicted, zero_shot = sweep.predicted(row), sweep.zero_shot(task, language)
+            raise errors.unknown(f'label of {sweep.task}', label, labels)
+    predicted, zero_shot = sweep.predicted(row), sweep.zero_shot(language)
     pairs = {
         i: (labels[gold[i]], labels[predicted[i]])
         for i in np.flatnonzero((zero_shot == gold) & (predicted != gold)).tolist()

@@ -109,8 +109,8 @@ def read_words(group: Adaptations) -> Words:
     Raises:
       UserError: data is not prepared, or the test set is not the one that was predicted.
     """
-    sweep, at = group.sweep, (group.task, group.language)
-    gold, words, tags = sweep.gold(*at), [], []
+    sweep, language = group.sweep, group.language
+    gold, words, tags = sweep.gold(language), [], []
     test = _records(group, 'test')
     for record in (test[i] for i in sweep.test_numbers(len(test))):
         # The first words of a sentence are those that fit; see corpus.EvalSet.
@@ -124,14 +124,14 @@ def read_words(group: Adaptations) -> Words:
         tags.append(SEPARATOR)
     if not np.array_equal(gold, tags):
         raise UserError(
-            f'the prepared test set of {at[0]} in {at[1]} is not the one that was scored'
+            f'the prepared test set of {sweep.task} in {language} is not the one that was scored'
         )
     there = collections.defaultdict(set)
     for record in _records(group, f'shots_{group.shots}'):
         there[int(record['bucket'])].update(record['inputs_pretokenized'].split(' '))
     return Words(
         np.array(words, object),
-        improved(gold, sweep.zero_shot(*at), predictions(group)),
+        improved(gold, sweep.zero_shot(language), predictions(group)),
         [there[row.bucket] for row in group.by_bucket],
     )
 
@@ -152,7 +152,8 @@ def with_words(system: System) -> tuple[dict[Adaptations, Words], str]:
 
 
 def _records(group: Adaptations, split: str) -> list[features.Example]:
-    examples = group.sweep.open_prepared(topics.task_name(group.task, group.language), split)
+    name = topics.task_name(group.sweep.task, group.language)
+    examples = group.sweep.open_prepared(name, split)
     return examples.read(range(len(examples)))
 
 

@@ -13,13 +13,7 @@ from typing import NamedTuple
 
 from xlbench.benchmarks import FEWSHOT, languages as languages_lib, topics
 from xlbench.fewshot.analysis import paper
-from xlbench.fewshot.analysis.sweeps import (
-    Adaptations,
-    SourceTraining,
-    Sweep,
-    adaptations,
-    read_source,
-)
+from xlbench.fewshot.analysis.sweeps import Adaptations, SourceTraining, Sweep, read_source
 from xlbench.fewshot.results import PROMPT, ZERO_SHOT, Group
 from xlbench.metrics import classification, tagging
 from xlbench.reporting import notes, results as runs_results
@@ -86,7 +80,7 @@ class System:
         """Returns the adaptations of each group, sweep after sweep."""
         every: dict[Group, list[Adaptations]] = {}
         for sweep in self.sweeps:
-            for group, stats in adaptations(sweep, self.task).items():
+            for group, stats in sweep.groups.items():
                 every.setdefault(group, []).append(stats)
         return every
 
@@ -193,9 +187,9 @@ class System:
     @functools.cached_property
     def data(self) -> str:
         """Returns 'sample', 'official' or 'other', as in reporting.sections."""
-        if any(sweep.is_sample for sweep in self.sweeps):
+        if any(sweep.about.data == 'sample' for sweep in self.sweeps):
             return 'sample'
-        return 'other' if self._reason or not self.comparable else 'official'
+        return 'official' if self.comparable else 'other'
 
     @functools.cached_property
     def about_data(self) -> str:
@@ -223,7 +217,7 @@ class System:
     @property
     def comparable(self) -> tuple[str, ...]:
         """Returns the languages whose scores the paper's may stand beside."""
-        if any(sweep.is_sample for sweep in self.sweeps) or self._reason:
+        if self._reason:
             return ()
         return tuple(lang for lang in self.every_language if lang not in self._mismatches)
 
@@ -257,7 +251,7 @@ class System:
         reasons = {}
         for lang in self.every_language:
             official = FEWSHOT.official_size(self.task, 'test', lang)
-            size = max(sweep.test_set(self.task, lang).num_examples for sweep in self.sweeps)
+            size = max(sweep.test_set(lang).num_examples for sweep in self.sweeps)
             if official is None:
                 reasons[lang] = 'the official size of its test set is not known'
             elif not _is_near(size, official):
@@ -327,10 +321,9 @@ def systems(sweeps: Sequence[Sweep], searched: Sequence[str | pathlib.Path] = ()
     """
     by_model: dict[tuple[str, str], list[Sweep]] = {}
     for sweep in sweeps:
-        for task in dict.fromkeys(row.task for row in sweep.rows):
-            if not topics.is_known(task):
-                raise errors.unknown(f'task in {sweep.workdir}', task, FEWSHOT.tasks)
-            by_model.setdefault((task, sweep.source), []).append(sweep)
+        if not topics.is_known(sweep.task):
+            raise errors.unknown(f'task in {sweep.workdir}', sweep.task, FEWSHOT.tasks)
+        by_model.setdefault((sweep.task, sweep.source), []).append(sweep)
     number = collections.Counter(task for task, _ in by_model)
     folders = collections.Counter(members[0].name for members in by_model.values())
     others: dict[str, list[pathlib.Path]] = {}

@@ -50,7 +50,7 @@ def about(system: System) -> Table:
     """Makes table 1: the task, its metric, labels and languages."""
     title = 'The task (paper: table 1)'
     labels = {
-        len({*sweep.test_set(system.task, lang).labels} - {tagging.PAD})
+        len({*sweep.test_set(lang).labels} - {tagging.PAD})
         for sweep in system.sweeps
         for lang in system.languages
     }
@@ -282,7 +282,7 @@ def overlaps(system: System) -> tuple[dict[tuple[str, int], float], dict[str, st
 
         shots: dict[str, set[int]] = {}
         for row in sweep.rows:
-            if row.task == system.task and row.shots:
+            if row.shots:
                 shots.setdefault(row.language, set()).add(row.shots)
         for lang, of_lang in shots.items():
             try:
