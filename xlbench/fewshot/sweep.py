@@ -146,9 +146,9 @@ def sweep(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
                 search(config, adapt, workdir, joined)
             else:
                 train.train(config.source, source_workdir, joined)
-        with contextlib.closing(
-            Runner(config, adapt, workdir, source, mesh, journal, interruption.check)
-        ) as runner:
+        folder, check = pathlib.Path(workdir), interruption.check
+        runner = Runner(config, adapt, folder, source, mesh, journal, check)
+        with contextlib.closing(runner.log):
             for line in (*introduction(config, adapt, workdir, mesh, joined), *surveys):
                 runner.log.line(line)
             runner.run(corpora)
