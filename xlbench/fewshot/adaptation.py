@@ -219,15 +219,14 @@ class Adapter:
 
         Its report is [3 + 2 * epochs], see `Lanes.advance`; predicted are [slots, W] labels.
         """
-        frozen, (epochs, best_epoch) = self._lanes.frozen, report[1:3].tolist()
-        curve, corpus = (), frozen.corpus
+        corpus, (epochs, best_epoch), curve = self._lanes.frozen.corpus, report[1:3].tolist(), ()
         if self._data.dev is not None:
             right, of = report[3:].reshape(-1, 2)[:epochs].T
             curve = tuple((100.0 * right / of).tolist())
         labels = np.asarray(predicted)[slot].copy()
         row = dataclasses.replace(
             row,
-            score=settings.score(frozen.objective.view, corpus.labels, corpus.test.gold, labels),
+            score=settings.score(corpus.of_words, corpus.labels, corpus.test.gold, labels),
             dev_score=curve[best_epoch - 1] if curve else None,
             best_epoch=best_epoch,
             epochs=epochs,

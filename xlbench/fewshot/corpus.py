@@ -98,6 +98,7 @@ class Corpus:
     Attributes:
       name: the SeqIO task.
       labels: the labels' texts, by id; a model may have further ones behind those of the task.
+      of_words: whether each word has a label, and not the text.
       token_ids: [U] int32, the vocabulary's id of each compact id.
     """
 
@@ -118,7 +119,7 @@ class Corpus:
                     )
         self.name, self.labels = test.name, [*(labels or test.manifest['labels'])]
         self._adapt, self._view, self._test = adapt, view, test
-        self._of_words = features.VIEWS[view].labels == 'word'
+        self.of_words = features.VIEWS[view].labels == 'word'
         self._limit = adapt.lengths['inputs']
         self._conventions = features.Conventions.of(test.manifest)
         self._records = {name: split.read(range(len(split))) for name, split in splits.items()}
@@ -272,7 +273,7 @@ class Corpus:
     def _eval_set(self, records: Sequence[Example]) -> EvalSet:
         """Makes batches: of sentences in shared rows, or of texts in rows of their own."""
         # [examples], where in all rows the predictions of each begin.
-        if self._of_words:
+        if self.of_words:
             stacks, starts = self._packed(records)
             gold, take = self._words(records, starts)
         else:

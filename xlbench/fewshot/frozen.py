@@ -11,7 +11,6 @@ import numpy as np
 from flax import traverse_util
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from xlbench.data import features
 from xlbench.fewshot.corpus import Corpus, EvalSet, plan_rows, side_by_side
 from xlbench.parallel import partitioning
 from xlbench.training.objectives.classification import about_tokens
@@ -64,7 +63,6 @@ class FrozenEncoder:
         flat[EMBEDDING] = flat[EMBEDDING][corpus.token_ids]
         self.params = put(traverse_util.unflatten_dict(flat, sep='/'), mesh)
         self.whole, self.objective, self.corpus, self.mesh = params, objective, corpus, mesh
-        self._of_words = features.VIEWS[objective.view].labels == 'word'
         self._shots: dict[int, dict[str, np.ndarray]] = {}
         self._evals: dict[bytes, np.ndarray] = {}  # Hidden states.
         self._predict = jax.jit(lambda params, x: objective.row_losses(self.model, params, x))
@@ -124,7 +122,7 @@ class FrozenEncoder:
         arrays = dict(self.corpus.bucket_arrays(shots))
         examples, (buckets, rows) = arrays.pop('examples'), arrays['labels'].shape[:2]
         flat = {name: x.reshape(buckets * rows, *x.shape[2:]) for name, x in arrays.items()}
-        flat |= self._of_labelled(flat) if self._of_words else self._of_texts(flat)
+        flat |= self._of_labelled(flat) if self.corpus.of_words else self._of_texts(flat)
         flat['encoder_segment_ids'] = np.zeros((buckets * rows, 1), np.int32)
         return {
             **{name: x.reshape(buckets, rows, *x.shape[1:]) for name, x in flat.items()},

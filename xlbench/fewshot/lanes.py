@@ -14,7 +14,6 @@ import optax
 from flax import struct, traverse_util
 from jax.sharding import NamedSharding
 
-from xlbench.data import features
 from xlbench.fewshot.corpus import EvalSet, compacted
 from xlbench.fewshot.frozen import EMBEDDING, LANES, WHOLE, FrozenEncoder, Head, put, resized
 from xlbench.fewshot.results import Row
@@ -104,7 +103,7 @@ class Lanes:
         self.frozen, self.adapt, self.method = frozen, adapt, METHODS[method]
         self.rereads = self.method.lora or (adapt.frozen_dropout and not self.method.encoder)
         self._objective, mesh = frozen.objective, frozen.mesh
-        self._of_words = features.VIEWS[self._objective.view].labels == 'word'
+        self._of_words = frozen.corpus.of_words
         # Whether the trained part reads hidden states, or a frozen pooler's output.
         self._hidden = self.method.pooler or self._of_words
         self._adam = optax.scale_by_adam(**adapt.adam)

@@ -151,8 +151,7 @@ class Runner:
 
     def _zero_shot(self, row: Row, frozen: FrozenEncoder) -> None:
         corpus, predicted = frozen.corpus, frozen.predict(frozen.corpus.test)
-        view = self.source.objective.view
-        test_score = score(view, corpus.labels, corpus.test.gold, predicted)
+        test_score = score(corpus.of_words, corpus.labels, corpus.test.gold, predicted)
         self._add(replace(row, score=test_score, status='done'), predicted)
         self.log.line(
             f'{row.language}, start {row.start}, without adaptation: '

@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 import numpy as np
 
 from xlbench.benchmarks import topics
-from xlbench.data import features
 from xlbench.fewshot.results import ZERO_SHOT, Row, bucket_numbers
 from xlbench.metrics import tagging
 from xlbench.settings.ranges import Block, Meta, check_keys
@@ -165,13 +164,14 @@ class Adapt(Block, where='config.adapt'):
         return own or self.learning_rates
 
 
-def score(view: str, labels: Sequence[str], gold: np.ndarray, predicted: np.ndarray) -> float:
-    """Scores tags by chunk F1 and labels by accuracy, 0 to 100, as xlbench.metrics does.
+def score(
+    of_words: bool, labels: Sequence[str], gold: np.ndarray, predicted: np.ndarray
+) -> float:
+    """Scores labels of words by chunk F1, and of texts by accuracy, 0 to 100, as metrics do.
 
-    `view` is one of features.VIEWS; `gold` and `predicted` are [W] numbers of labels, -1 between
-    sentences.
+    `gold` and `predicted` are [W] numbers of labels, -1 between sentences.
     """
-    if features.VIEWS[view].labels == 'text':
+    if not of_words:
         return 100.0 * int((gold == predicted).sum()) / len(gold)
     counts = (where.sum() for where in tagging.Chunks(labels).compare(gold, predicted))
     return 100.0 * float(tagging.f1(*counts)[0])

@@ -236,8 +236,8 @@ def _of_labels(sweep: Sweep, row: Row) -> float:
         np.where(labels == SEPARATOR, -1, labels.astype(int))
         for labels in (sweep.gold(row.language), sweep.predicted(row))
     )
-    view = 'tagging' if topics.is_tagging(row.task) else 'classification'
-    return sweep_settings.score(view, sweep.test_set(row.language).labels, gold, predicted)
+    labels = sweep.test_set(row.language).labels
+    return sweep_settings.score(topics.is_tagging(row.task), labels, gold, predicted)
 
 
 # --------------------------------------------------------------------------------------- table
