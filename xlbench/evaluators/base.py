@@ -22,7 +22,7 @@ from xlbench import metrics
 from xlbench.data import batches as batches_lib, features, postprocess
 from xlbench.data.batches import Batch, EvalBatches
 from xlbench.data.prepared import Prepared
-from xlbench.metrics import contract, distinct, tagging
+from xlbench.metrics import contract, distinct
 from xlbench.metrics.contract import Spec
 from xlbench.parallel import partitioning, programs
 from xlbench.reporting import results
@@ -324,7 +324,7 @@ def _first(prepared: Prepared, count: int) -> tuple[list[dict[str, Json]], list[
 def _only_target(prepared: Prepared, numbers: Sequence[int]) -> str:
     """Says in a line that all examples have one and the same target; '' where they have several."""
     view = features.VIEWS[prepared.manifest.get('view', 'generation')]
-    splits = tagging.split if view.labels == 'word' else lambda text: [text]
+    splits = str.split if view.labels == 'word' else lambda text: [text]
     seen: set[str] = set()
     start, count = 0, 4
     while start < len(numbers):

@@ -164,9 +164,7 @@ class Adapt(Block, where='config.adapt'):
         return own or self.learning_rates
 
 
-def score(
-    of_words: bool, labels: Sequence[str], gold: np.ndarray, predicted: np.ndarray
-) -> float:
+def score(of_words: bool, labels: Sequence[str], gold: np.ndarray, predicted: np.ndarray) -> float:
     """Scores labels of words by chunk F1, and of texts by accuracy, 0 to 100, as metrics do.
 
     `gold` and `predicted` are [W] numbers of labels, -1 between sentences.

@@ -49,35 +49,30 @@ def segmenter(language: str | None) -> Callable[[str], list[str]] | None:
 
     Of a language that was registered it is the one that languages.register was told.
     """
-    if row := _registered(language):
-        if row.segmenter == 'spaces':
-            return None
-        if row.segmenter == 'characters':
-            return lambda text: [character for character in text if not character.isspace()]
-        if row.segmenter in languages.TABLE:
-            return segmenter(languages.get(row.segmenter).name)
-        return specs.function(row.segmenter)
-    return _OWN[language][0]() if language in _OWN else None
+    kind = _kind(language)
+    if kind in _OWN:
+        return _OWN[kind][0]()
+    return specs.function(kind) if kind and ':' in kind else None
 
 
 def segmenter_signature(language: str | None) -> str:
     """The part of a signature that decides the words, such as tok:jieba-0.42.1."""
-    if row := _registered(language):
-        if row.segmenter in ('spaces', 'characters'):
-            return 'tok:characters' if row.segmenter == 'characters' else 'tok:unicode'
-        if row.segmenter in languages.TABLE:
-            return segmenter_signature(languages.get(row.segmenter).name)
-        return f'tok:{row.segmenter}-{specs.fingerprint(specs.function(row.segmenter))}'
-    if language not in _OWN:
-        return 'tok:unicode'
-    _, name, packages = _OWN[language]
-    return f'tok:{name.format(*map(importlib.metadata.version, packages))}'
+    kind = _kind(language)
+    if kind in _OWN:
+        _, name, packages = _OWN[kind]
+        return f'tok:{name.format(*map(importlib.metadata.version, packages))}'
+    if kind and ':' in kind:
+        return f'tok:{kind}-{specs.fingerprint(specs.function(kind))}'
+    return 'tok:unicode'
 
 
-def _registered(language: str | None) -> languages.Language | None:
-    """The row of a language that is not in the table, by its English name."""
+def _kind(language: str | None) -> str | None:
+    """A key of `_OWN`, the user's function, or another name: spaces separate words then."""
     rows = (row for code, row in languages.LANGUAGES.items() if code not in languages.TABLE)
-    return next((row for row in rows if row.name == language), None)
+    row = next((row for row in rows if row.name == language), None)
+    if row is None:
+        return language
+    return languages.get(row.segmenter).name if row.segmenter in languages.TABLE else row.segmenter
 
 
 def _fugashi() -> Callable[[str], list[str]]:
@@ -122,6 +117,7 @@ def _syllables(text: str) -> list[str]:
 # Language -> what makes its segmenter; the words of a signature, and the packages of its versions.
 _OWN: dict[str | None, tuple[Callable, str, tuple[str, ...]]] = {
     'burmese': (lambda: _syllables, 'burmese-syllables', ()),
+    'characters': (lambda: lambda text: list(''.join(text.split())), 'characters', ()),
     'chinese': (chinese.cutter, 'jieba-{}', ('jieba',)),
     'japanese': (_fugashi, 'fugashi-{}+unidic-lite-{}', ('fugashi', 'unidic-lite')),
     'thai': (_newmm, 'newmm-{}', ('pythainlp',)),
