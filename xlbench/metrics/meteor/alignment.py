@@ -84,12 +84,11 @@ def stems(stem: Callable[[str], str]) -> Matcher:
 
 def synonyms(table: Synonyms) -> Matcher:
     """Different words that have a set of synonyms in common, as they are or in their base form."""
-    known: dict[str, frozenset[int]] = {}
 
+    @functools.cache
     def sets_of(word: str) -> frozenset[int]:
-        if word not in known:
-            known[word] = _synsets(word, table)
-        return known[word]
+        forms = (word, *_base_forms(word, table))
+        return frozenset[int]().union(*(table.synsets.get(form, ()) for form in forms))
 
     def match(hypothesis: Words, reference: Words, module: int) -> Iterable[Match]:
         others = [(j, word, sets) for j, word in enumerate(hypothesis) if (sets := sets_of(word))]
@@ -110,13 +109,6 @@ _SUFFIXES = (
     ('ing', ''),
     ('er', ''), ('est', ''), ('er', 'e'), ('est', 'e'),
 )  # fmt: skip
-
-
-def _synsets(word: str, table: Synonyms) -> frozenset[int]:
-    sets = table.synsets.get(word, frozenset())
-    for form in _base_forms(word, table):
-        sets |= table.synsets.get(form, frozenset())
-    return sets
 
 
 def _base_forms(word: str, table: Synonyms) -> Sequence[str]:

@@ -189,7 +189,7 @@ class Meteor(contract.OfTexts):
     @property
     def signature(self) -> str:
         """The tool's own identifier, and which of its tables were there."""
-        setting, has_jar = self._setting, self._jar is not None
+        setting, has_jar = self._setting, tables.find() is not None
         identifier = [
             'meteor-1.5',
             'wo',
@@ -217,13 +217,13 @@ class Meteor(contract.OfTexts):
         name = 'meteor'
         if self._setting.modules != setting_of(self._lang).modules:
             name += ''.join(f'_{module}' for module in self._setting.modules)
-        if self._jar is None and self._text == 'norm':
+        if self._text == 'norm' and tables.find() is None:
             name += '_no_tables'
         return name
 
     def missing(self) -> list[str]:
         modules, lines = self._setting.modules, []
-        lacks_synonyms = 'synonym' in modules and self._jar is None
+        lacks_synonyms = 'synonym' in modules and tables.find() is None
         lacks_phrases = 'paraphrase' in modules and self._paraphrase_file is None
         if lacks_synonyms or lacks_phrases:
             without = [module for module in modules if module in ('exact', 'stem')]
@@ -266,10 +266,6 @@ class Meteor(contract.OfTexts):
     def _text(self) -> str:
         return self.text or ('norm' if self._lang in _NORMALISED else 'lower')
 
-    @property
-    def _jar(self) -> pathlib.Path | None:
-        return tables.find()
-
     @functools.cached_property
     def _setting(self) -> Setting:
         setting = setting_of(self._lang)
@@ -277,13 +273,13 @@ class Meteor(contract.OfTexts):
 
     @property
     def _paraphrase_file(self) -> pathlib.Path | None:
-        return tables.paraphrase_file(self._jar, self._lang)
+        return tables.paraphrase_file(tables.find(), self._lang)
 
     def _words(self, text: str) -> tuple[str, ...]:
         if self._text == 'lower':
             text = text.lower()
         elif self._text != 'raw':
-            text = normalize(text, self._lang, tables.prefixes(self._jar, self._lang))
+            text = normalize(text, self._lang, tables.prefixes(tables.find(), self._lang))
         return tuple(split(text))
 
     def _matchers(
@@ -297,7 +293,7 @@ class Meteor(contract.OfTexts):
             elif module == 'stem':
                 made.append(alignment.stems(_stemmer(STEMMERS[self._lang])))
             elif module == 'synonym':
-                made.append(alignment.synonyms(tables.synonyms(self._jar)))
+                made.append(alignment.synonyms(tables.synonyms(tables.find())))
             elif path := self._paraphrase_file:
                 texts = {*hypotheses, *(row for several in references for row in several)}
                 made.append(alignment.Paraphrases(tables.read_paraphrases(path, texts)))
