@@ -155,10 +155,8 @@ class Adapter:
         return memory.step_bytes(program.compile().memory_analysis())
 
     def _streams_that_fit(self, at_once: int) -> int:
-        """Returns how many streams fit into a CPU's memory; 0 where its size is not known.
-
-        Gradients and activations need about as much as the state of a stream.
-        """
+        """Returns how many streams fit into a CPU's memory; 0 where its size is not known."""
+        # Gradients and activations need about as much as the state of a stream.
         return int(MEMORY_SHARE * (machine.memory() or 0) // (2 * self.state_bytes(at_once)))
 
     def _stream(
@@ -201,10 +199,7 @@ class Adapter:
             yield self._adapted(*one)
 
     def _epochs(self, done: np.ndarray, running: np.ndarray) -> np.int32:
-        """Returns how many epochs pass at least before one of the `running` [slots] may end.
-
-        `done` is [slots, 2], the epochs done and the best of them.
-        """
+        """Returns the least epochs before a `running` slot may end; `done` has all and the best."""
         adapt = self._lanes.adapt
         last = np.full(len(done), adapt.epochs)
         if self._data.dev is not None:
@@ -215,10 +210,7 @@ class Adapter:
     def _adapted(
         self, row: Row, report: np.ndarray, predicted: jax.Array, slot: int, params: Params | None
     ) -> Adapted:
-        """Reads the result of a lane that has ended on the device.
-
-        Its report is [3 + 2 * epochs], see `Lanes.advance`; predicted are [slots, W] labels.
-        """
+        """Reads the result of a lane that has ended: its report and all slots' predicted labels."""
         corpus, (epochs, best_epoch), curve = self._lanes.frozen.corpus, report[1:3].tolist(), ()
         if self._data.dev is not None:
             right, of = report[3:].reshape(-1, 2)[:epochs].T

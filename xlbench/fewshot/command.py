@@ -117,9 +117,7 @@ def _growing(adapt: Mapping[str, Json]) -> dict[str, Json]:
     return {key: adapt[key] for key in GROWING if key in adapt}
 
 
-def _check_other_shots(
-    workdir: str, before: Mapping[str, Json], now: Mapping[str, Json]
-) -> None:
+def _check_other_shots(workdir: str, before: Mapping[str, Json], now: Mapping[str, Json]) -> None:
     """Raises UserError if dev sets would be of other buckets than those of the sweep so far."""
 
     def shots(contents: Mapping[str, Json]) -> dict[str, set[str]]:
@@ -140,11 +138,7 @@ def _check_other_shots(
 
 
 def _as_begun(workdir: str, config: ConfigDict) -> ConfigDict:
-    """Returns the config with what may change as the sweep in the workdir was begun with it.
-
-    That is what may grow, and where data and a finished source model lie: whether they are the same
-    ones is compared by their contents.
-    """
+    """Returns the config with what may change as the sweep in the workdir was begun with it."""
     if not (pathlib.Path(workdir) / 'config.json').is_file():
         return config
     now = config_lib.to_dict(config)
@@ -157,6 +151,7 @@ def _as_begun(workdir: str, config: ConfigDict) -> ConfigDict:
         return config  # Whoever compares it says what is wrong.
     fixed = {key: value for key, value in now['adapt'].items() if key not in GROWING}
     now['adapt'] = fixed | grown
+    # Whether data and a finished source model are the same is compared by their contents.
     if source and now['source_workdir'] and before.get('source_model'):
         now['source_workdir'] = source
     return ConfigDict(now)

@@ -235,11 +235,8 @@ class Corpus:
         return [each.get(number, []) for number in range(count)]
 
     def _without(self, taken: Sequence[Example]) -> list[Example]:
-        """Returns the validation split without shots that stand in it.
-
-        2490 - 40 * 3 * K examples of XNLI, and 2000 - 40 * 2 * K of PAWS-X. The official code has
-        them in a file of its own, "left,dev.pkl".
-        """
+        """Returns the validation split without shots that stand in it, as "left,dev.pkl" has it."""
+        # 2490 - 40 * 3 * K examples of XNLI, and 2000 - 40 * 2 * K of PAWS-X.
         texts = {shot['uid']: _letters(shot) for shot in taken if 'uid' in shot}
         records = []
         for record in self._records['validation']:
@@ -306,9 +303,7 @@ class Corpus:
         of_shapes = itertools.groupby(batches, lambda batch: batch['encoder_input_tokens'].shape)
         return [jax.tree.map(lambda *x: np.stack(x), *alike) for _, alike in of_shapes], starts
 
-    def _packed(
-        self, records: Sequence[Example]
-    ) -> tuple[list[dict[str, np.ndarray]], np.ndarray]:
+    def _packed(self, records: Sequence[Example]) -> tuple[list[dict[str, np.ndarray]], np.ndarray]:
         """Returns batches [batches, rows, width] of several sentences a row; where each begins."""
         lengths = np.array([min(len(record['inputs']), self._limit) for record in records], int)
         widest = max(int(lengths.max(initial=1)), min(int(lengths.sum()), _PACKED_WIDTH))

@@ -138,10 +138,7 @@ class FrozenEncoder:
         return {'encoder_input_tokens': states}
 
     def _of_labelled(self, flat: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Returns the states of labelled pieces [rows, words, emb_dim], their labels and weights.
-
-        The encoder reads the examples in rows that they share, and no row without one.
-        """
+        """Returns states of labelled pieces [rows, words, emb_dim], their labels and weights."""
         unlabelled = flat['label_weights'] == 0
         most = -(-max((~unlabelled).sum(-1).max(), 1) // 8) * 8
         places = np.argsort(unlabelled, axis=-1, kind='stable')[:, :most]
@@ -149,6 +146,7 @@ class FrozenEncoder:
             name: np.take_along_axis(flat[name], places, axis=-1)
             for name in ('labels', 'label_weights')
         }
+        # The encoder reads the examples in rows that they share, and no row without one.
         lengths = np.count_nonzero(flat['encoder_segment_ids'], axis=-1)
         rows = plan_rows(lengths, flat['labels'].shape[-1])
         packed, starts = side_by_side(flat, rows, len(rows))

@@ -367,11 +367,8 @@ class Lanes:
         return jnp.where(examples.take >= 0, jnp.concatenate(labels)[examples.take], -1)
 
     def _score(self, params: Params, data: LaneData) -> jax.Array:
-        """Scores a lane on the development set: [2] int32, numerator and denominator.
-
-        Of accuracy, or of the F1 of chunks, which is 2 right / (predicted + gold). Whole numbers,
-        so that equal scores are equal on every device.
-        """
+        """Scores a lane on the development set: [2] int32, numerator and denominator."""
+        # Of accuracy, or of F1, 2 right / (predicted + gold): equal scores are so on every device.
         gold, labels = data.dev.gold, self._labels(params, data, data.dev)
         if not self._of_words:
             return jnp.stack([jnp.sum(labels == gold), jnp.int32(len(gold))])

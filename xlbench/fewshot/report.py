@@ -107,25 +107,22 @@ def write(sweeps: Sequence[Sweep], output: str, searched: Sequence[str] = ()) ->
 
 def comma_separated(systems: Iterable[System]) -> str:
     """Writes every group of every system as one line: tidy, for other tools."""
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for system in systems:
+        of_group: dict[Group, tuple[object, ...]] = {}
         for group, stats in sorted(system.groups.items()):
-            printed = system.paper(group) or ('', '')
+            counts = (len(stats.scores), len(stats.empty)) if group.shots else ('', '')
             numbers = (stats.mean, '', '', '', '') if stats.rows else ('',) * 5
             if group.shots and stats.rows:
                 spread = (stats.deviation, stats.population)
                 numbers = (stats.mean, *spread, min(stats.scores), max(stats.scores))
-            counts = (len(stats.scores), len(stats.empty)) if group.shots else ('', '')
-            rows.append((
-                system.label, system.data, system.task, *group, stats.learning_rate, stats.seed,
-                system.metric, *counts, *numbers, *printed,
-            ))  # fmt: skip
-        group = Group(system.source_language, 0, ZERO_SHOT)
-        if group not in system.groups and not isinstance(system.source_score, str):
-            rows.append((
-                system.label, system.data, system.task, *group, None, None, system.metric, '', '',
-                system.source_score[0], '', '', '', '', *(system.paper(group) or ('', '')),
-            ))  # fmt: skip
+            of_group[group] = (stats.learning_rate, stats.seed, system.metric, *counts, *numbers)
+        if not isinstance(score := system.source_score, str):
+            group = Group(system.source_language, 0, ZERO_SHOT)
+            of_group.setdefault(group, (None, None, system.metric, '', '', score[0], *[''] * 4))
+        for group, values in of_group.items():
+            about, printed = (system.label, system.data, system.task), system.paper(group)
+            rows.append((*about, *group, *values, *(printed or ('', ''))))
     return render.comma_separated(_CSV_FIELDS, rows)
 
 

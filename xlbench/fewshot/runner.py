@@ -178,11 +178,7 @@ class Runner:
         beside: futures.Executor,
         following: Sequence[Row] | None,
     ) -> futures.Future[tuple[Adapter, int]] | None:
-        """Adapts to what is left of a group, none of an empty bucket.
-
-        While its programs run, `beside` compiles those of the next group of the same method,
-        `following`. It returns that `_adapter`, which becomes `compiled` of the next call.
-        """
+        """Adapts to what is left of a group, and compiles for the `following` one `beside` it."""
         group = rows[0].group
         adapter, at_once = compiled.result() if compiled else self._adapter(lanes, group)
         # A user who says how many run at once means all of them.
@@ -212,10 +208,7 @@ class Runner:
         return coming
 
     def _adapter(self, lanes: Lanes, group: Group, ahead: bool = False) -> tuple[Adapter, int]:
-        """Returns the adapter of a group, and how many lanes run at once, as plan.json has it.
-
-        Its programs are compiled `ahead`, or when they are first called.
-        """
+        """Returns the adapter of a group, and how many lanes run at once, as plan.json has it."""
         adapter, known = Adapter(lanes, group.shots), self._at_once.get(group.name)
         if known is None or known % self.mesh.size:  # There were other devices.
             # At most one lane a bucket: the number of rows may change when a sweep grows.

@@ -245,11 +245,7 @@ def _of_language(config: ConfigDict, adapt: Adapt, language: str) -> list[tuple[
 
 def needed_data(config: ConfigDict, adapt: Adapt) -> list[tuple[str, str]]:
     """Returns (task or mixture, split) of all that `open_data` opens."""
-    pairs = [
-        pair
-        for language in adapt.languages
-        for pair in _of_language(config, adapt, language)
-    ]
+    pairs = [pair for language in adapt.languages for pair in _of_language(config, adapt, language)]
     if not config.source_workdir:
         pairs += config_lib.needed_splits(config.source)
     return list(dict.fromkeys(pairs))

@@ -219,10 +219,10 @@ def official_csv(scores: Sequence[Numbers], aggregate: bool = True, seed: int = 
     fields = {'R': 'recall', 'P': 'precision', 'F': 'fmeasure'}
     if not aggregate:
         columns = [(kind, letter) for kind in scores[0] for letter in 'PRF']
-        lines = [','.join(['id', *(f'{kind}-{letter}' for kind, letter in columns)])]
+        lines = [['id', *map('-'.join, columns)]]
         for i, row in enumerate(scores):
-            lines.append(','.join([str(i), *(f'{row[k][fields[c]]:f}' for k, c in columns)]))
-        return '\n'.join(lines) + '\n'
+            lines.append([str(i), *(f'{row[k][fields[c]]:f}' for k, c in columns)])
+        return '\n'.join(map(','.join, lines)) + '\n'
     words.load_nltk()  # rouge_score imports it.
     from rouge_score import scoring
 
@@ -234,12 +234,11 @@ def official_csv(scores: Sequence[Numbers], aggregate: bool = True, seed: int = 
         drawn = aggregator.aggregate()
     finally:
         np.random.set_state(before)
-    lines = ['score_type,low,mid,high']
+    lines = [['score_type', 'low', 'mid', 'high']]
     for kind, levels in drawn.items():
         for letter, field in fields.items():
-            values = (f'{getattr(level, field):f}' for level in levels)
-            lines.append(','.join([f'{kind}-{letter}', *values]))
-    return '\n'.join(lines) + '\n'
+            lines.append([f'{kind}-{letter}', *(f'{getattr(level, field):f}' for level in levels)])
+    return '\n'.join(map(','.join, lines)) + '\n'
 
 
 def _scorer_name(lang: str | None) -> str | None:

@@ -205,10 +205,7 @@ def _punkt() -> 'PunktSentenceTokenizer':
 
 
 class _Zeros(dict):
-    """Zero for what is missing, which is not stored.
-
-    NLTK reads every word it meets from this table; its own would grow for as long as it is used.
-    """
+    """Zero for what is missing; NLTK's own table would store every word it is asked for."""
 
     def __missing__(self, key: str) -> int:
         return 0

@@ -98,12 +98,9 @@ def _draw_panels(
 ) -> str:
     """Draws a panel for each language, or for those that gain most over zero-shot.
 
-    `made` has what is drawn of a group with K shots; K is 0 for the model without adaptation.
-    `rows` gives the rows of a panel's numbers for the CSV, whose `columns` stand behind those that
-    `_write_csv` names; `panel` draws one panel of a `size`, and `names` are those of its axes, as
-    `Axes.set` takes them.
-
-    The result is what the caption says at its end, if there are more languages than panels.
+    `made` has what is drawn of a group with K shots, 0 for the model without adaptation. The CSV
+    has the `columns` behind those of `_write_csv`; `names` are what `Axes.set` takes. The result is
+    what the caption says at its end, if there are more languages than panels.
     """
     numbers = (
         (group.sweep.task, group.language, shots, *row)

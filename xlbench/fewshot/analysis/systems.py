@@ -95,11 +95,8 @@ class System:
     @functools.cached_property
     def adapted(self) -> dict[tuple[str, int], Adaptations]:
         """Returns (language, K) -> adaptations of the whole model from the source-trained one."""
-        return {
-            (lang, shots): stats
-            for (lang, shots, method, start), stats in sorted(self.groups.items())
-            if shots and stats.rows and (method, start) == FULL
-        }
+        full = self.having(**FULL._asdict())
+        return {group[:2]: stats for group, stats in full.items() if stats.rows}
 
     @functools.cached_property
     def source_languages(self) -> frozenset[str]:

@@ -1,15 +1,6 @@
 """The tables of arXiv:2012.15682 from sweeps, and the paper's numbers where they may be compared.
 
-In place of a table that cannot be made, one line says why.
-
-  about          table 1: the task, its metric, labels and languages
-  source         table 7: source training in English, and the search of its learning rate
-  scores         tables 2, 12 and 13: mean and standard deviation by language and shots K
-  scripts        section 5.2: mean gains of languages in Latin script, and of the others
-  starts         tables 4 and 11: adaptation of a model without source training
-  methods        table 6: the parts of the model that are trained
-  correlations   table 3: gains against lexical overlap and features of word order
-  overlap_table  table 14: the lexical overlap of buckets with the source training examples
+In place of a table that cannot be made, one line says why. All of them are in `MAKERS`.
 """
 
 import statistics
@@ -379,9 +370,7 @@ def overlap_table(system: System) -> Table:
         return Table(title, missing=next(iter(missing.values()), 'no adaptation is finished'))
     shots = sorted({k for _, k in percent})
     columns = {
-        ('wordpieces', f'K={k}'): [
-            _number(percent.get((lang, k))) for lang in system.languages
-        ]
+        ('wordpieces', f'K={k}'): [_number(percent.get((lang, k))) for lang in system.languages]
         for k in shots
     }
     printed = {

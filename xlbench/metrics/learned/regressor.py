@@ -120,14 +120,10 @@ class Regressor:
             raise UserError(f'{pieces[0]} has no [CLS] and [SEP], which BLEURT needs') from None
 
     def _row(self, reference: np.ndarray, prediction: np.ndarray) -> tuple[list[int], int]:
-        """[CLS] reference [SEP] prediction [SEP], and how many of these are of the first text.
-
-        Where both are too long, the longer one loses its last token, again and again; of two that
-        are equally long, the prediction.
-        """
+        """[CLS] reference [SEP] prediction [SEP], and how many of these are of the first text."""
         first, second = reference.tolist(), prediction.tolist()
         while len(first) + len(second) > self._max_length - 3:
-            (first if len(first) > len(second) else second).pop()
+            (first if len(first) > len(second) else second).pop()  # Of the longer one its last.
         opened = [self._opening, *first, self._closing]
         return [*opened, *second, self._closing], len(opened)
 

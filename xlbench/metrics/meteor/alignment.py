@@ -244,11 +244,7 @@ def _chunks(matches: Sequence[Match]) -> int:
 
 
 def _search(starts: Sequence[Sequence[_Step]], fixed: Mapping[int, _Step]) -> list[Match]:
-    """The free matches of the best path.
-
-    `starts` has the free matches that begin with each word of the reference, and `fixed` those that
-    every path has, by their first words.
-    """
+    """The free matches of the best path, of those that begin with each word of the reference."""
     used = other_used = 0
     for step in fixed.values():
         used, other_used = used | step.used, other_used | step.other_used

@@ -4,7 +4,6 @@ Equal to the Java program, segment by segment; see alignment.py for how it gets 
 for the files that it needs.
 """
 
-import collections
 import dataclasses
 import functools
 import importlib.metadata
@@ -107,14 +106,9 @@ def count(
 ) -> Statistics:
     """The statistics of one text."""
 
-    def measured(words: Iterable[str]) -> tuple[int, int]:
-        """(content, function)"""
-        sizes = collections.Counter(word.lower() in tables.FUNCTION_WORDS for word in words)
-        return sizes[False], sizes[True]
-
-    def row(words: Iterable[str], others: Iterable[str]) -> tuple[int, ...]:
-        (content, function), (other_content, other_function) = measured(words), measured(others)
-        return content, other_content, function, other_function
+    def row(*sides: Iterable[str]) -> tuple[int, ...]:
+        kinds = [[word.lower() in tables.FUNCTION_WORDS for word in words] for words in sides]
+        return tuple(of_side.count(kind) for kind in (False, True) for of_side in kinds)
 
     of_module: list[tuple[list[str], list[str]]] = [([], []) for _ in MODULES]
     for match in aligned.matches:
