@@ -52,17 +52,10 @@ _IDEOGRAPH = regex.compile(
 )
 
 
-def _cleaned(char: str) -> str:
-    """A character as it is kept: itself, a space where words part, '' to drop it."""
-    category = unicodedata.category(char)
-    if char in '\t\n\r' or category == 'Zs':
-        return ' '
-    if char == '\ufffd' or category.startswith('C'):
-        return ''  # Also U+200D, the joiner inside emoji, which so fall apart.
-    return ' ' if words.is_mark(char) else char
-
-
-_CHARACTERS = words.Table(_cleaned)
+# U+200D is the joiner inside emoji, which so fall apart.
+_CHARACTERS = words.Table(
+    lambda char: ' ' if words.is_mark(char) else words.cleaned(char).replace('\u200d', '')
+)
 
 
 def sanitize(text: str) -> str:

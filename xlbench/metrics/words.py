@@ -232,7 +232,8 @@ def generic(text: str) -> str:
     return ' '.join(unicodedata.normalize('NFD', text).translate(_PARTED).split())
 
 
-def _cleaned(char: str) -> str:
+def cleaned(char: str) -> str:
+    """A character as it is kept: itself, a space for white space, '' to drop it."""
     category = unicodedata.category(char)
     if char in '\ufffd' or (category.startswith('C') and char not in _KEPT_CONTROLS):
         return ''
@@ -251,7 +252,7 @@ def is_mark(char: str) -> bool:
     return is_ascii_mark or unicodedata.category(char).startswith('P')
 
 
-_CLEANED, _PARTED = Table(_cleaned), Table(_parted)
+_CLEANED, _PARTED = Table(cleaned), Table(_parted)
 
 
 # ---------------------------------------------------------------------------------------------
