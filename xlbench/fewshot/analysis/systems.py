@@ -160,13 +160,9 @@ class System:
         method, start = self.way
         return Group(language, shots, method if shots else ZERO_SHOT, start)
 
-    def stats(
-        self, language: str, shots: int, method: str = '', start: str = ''
-    ) -> Adaptations | None:
-        """Returns the scores of a group, by default as `group` has it; None without any."""
-        group = self.group(language, shots)
-        group = group._replace(start=start or group.start)
-        stats = self.groups.get(group._replace(method=method) if method and shots else group)
+    def stats(self, group: Group) -> Adaptations | None:
+        """Returns the adaptations of a group; None if it has no scores."""
+        stats = self.groups.get(group)
         return stats if stats and stats.rows else None
 
     @functools.cached_property
@@ -350,8 +346,8 @@ def gains(system: System, shots: int | None) -> dict[str, float]:
     """
     every, gained = system.way_shots if shots is None else (shots,), {}
     for lang in system.languages:
-        adapted = [system.stats(lang, k) for k in every]
-        if adapted and all(adapted) and (low := system.stats(lang, 0)):
+        low, *adapted = (system.stats(system.group(lang, k)) for k in (0, *every))
+        if low and adapted and all(adapted):
             gained[lang] = statistics.fmean(high.mean - low.mean for high in adapted)
     return gained
 

@@ -122,7 +122,7 @@ def scores(system: System) -> Table:
         of_k = [system.group(lang, k) for lang in names]
         has_paper = any(map(system.paper, of_k))
         head = (f'K={k}', 'ours') if has_paper else (system.metric, f'K={k}')
-        columns[head] = [_score(system.stats(lang, k)) for lang in names]
+        columns[head] = [_score(system.stats(group)) for group in of_k]
         if names != system.every_language and not k:
             columns[head][0] = _number(system.source_score[0])
         if has_paper:
@@ -171,9 +171,8 @@ def starts(system: System) -> Table:
     langs = [lang for lang in system.every_language if lang in known]
     columns = {}
     for k in shots:
-        none, source = (
-            [system.stats(lang, k, 'full', start) for lang in langs] for start in ('none', 'source')
-        )
+        pairs = [(Group(lang, k, start='none'), Group(lang, k)) for lang in langs]
+        none, source = (list(map(system.stats, groups)) for groups in zip(*pairs, strict=True))
         columns[f'K={k}', 'none'] = [*map(_score, none)]
         columns[f'K={k}', 'source'] = [*map(_score, source)]
         columns[f'K={k}', 'difference'] = [
@@ -181,10 +180,8 @@ def starts(system: System) -> Table:
             for one, other in zip(none, source, strict=True)
         ]
         gaps = [
-            paper.gaps().get((system.task, lang, k))
-            if all(system.compares(Group(lang, k, 'full', start)) for start in ('none', 'source'))
-            else None
-            for lang in langs
+            paper.gaps().get((system.task, lang, k)) if all(map(system.compares, pair)) else None
+            for lang, pair in zip(langs, pairs, strict=True)
         ]
         if any(gaps):
             columns[f'K={k}', 'paper'] = [_text(gap or '-') for gap in gaps]
@@ -207,11 +204,12 @@ def methods(system: System) -> Table:
         for lang in system.every_language
         if any(g.language == lang and g.method in names for g in system.groups)
     ]
-    columns = {('zero-shot', 'K=0'): [_score(system.stats(lang, 0)) for lang in langs]}
+    zero_shot = [_score(system.stats(system.group(lang, 0))) for lang in langs]
+    columns = {('zero-shot', 'K=0'): zero_shot}
     for name in names:
         for k in system.shots(method=name, start='source'):
             of_k = [Group(lang, k, name) for lang in langs]
-            columns[METHODS[name], f'K={k}'] = [_score(system.stats(*g)) for g in of_k]
+            columns[METHODS[name], f'K={k}'] = [_score(system.stats(group)) for group in of_k]
             # Table 6 alone has other methods; for the full model it repeats table 2.
             if any(map(system.paper, of_k)):
                 printed = [_printed(system.paper(group)) for group in of_k]
