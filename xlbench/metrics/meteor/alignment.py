@@ -124,35 +124,35 @@ def _base_forms(word: str, table: Synonyms) -> Sequence[str]:
     return ()
 
 
-class Paraphrases:
+def paraphrases(rows: Iterable[tuple[str, str]]) -> Matcher:
     """Runs of words that a table has side by side: phrase and paraphrase, in its order."""
+    table: dict[str, dict[tuple[str, ...], None]] = {}
+    longest: dict[str, int] = {}  # Phrase by first word.
+    for phrase, paraphrase in rows:
+        table.setdefault(phrase, {})[tuple(paraphrase.split())] = None
+        first, size = phrase.partition(' ')[0], phrase.count(' ') + 1
+        longest[first] = max(size, longest.get(first, 0))
 
-    def __init__(self, rows: Iterable[tuple[str, str]]):
-        self._table: dict[str, dict[tuple[str, ...], None]] = {}
-        self._longest: dict[str, int] = {}  # Phrase by first word.
-        for phrase, paraphrase in rows:
-            self._table.setdefault(phrase, {})[tuple(paraphrase.split())] = None
-            first, size = phrase.partition(' ')[0], phrase.count(' ') + 1
-            self._longest[first] = max(size, self._longest.get(first, 0))
-
-    def __call__(self, hypothesis: Words, reference: Words, module: int) -> Iterable[Match]:
-        """Phrases of the reference with their paraphrases in the hypothesis; then the reverse."""
-        for i, length, j, other_length in self._found(reference, hypothesis):
-            yield Match(i, length, j, other_length, module, length // 2 + other_length // 2)
-        for j, other_length, i, length in self._found(hypothesis, reference):
-            yield Match(i, length, j, other_length, module, length // 2 + other_length // 2)
-
-    def _found(self, words: Words, others: Words) -> Iterable[tuple[int, int, int, int]]:
+    def found(words: Words, others: Words) -> Iterable[tuple[int, int, int, int]]:
         places: dict[str, list[int]] = {}
         for j, word in enumerate(others):
             places.setdefault(word, []).append(j)
         for i, word in enumerate(words):
-            for length in range(1, min(self._longest.get(word, 0), len(words) - i) + 1):
-                for paraphrase in self._table.get(' '.join(words[i : i + length]), ()):
+            for length in range(1, min(longest.get(word, 0), len(words) - i) + 1):
+                for paraphrase in table.get(' '.join(words[i : i + length]), ()):
                     size = len(paraphrase)
                     for j in places.get(paraphrase[0], ()):
                         if tuple(others[j : j + size]) == paraphrase:
                             yield i, length, j, size
+
+    def match(hypothesis: Words, reference: Words, module: int) -> Iterable[Match]:
+        """Phrases of the reference with their paraphrases in the hypothesis; then the reverse."""
+        for i, length, j, other_length in found(reference, hypothesis):
+            yield Match(i, length, j, other_length, module, length // 2 + other_length // 2)
+        for j, other_length, i, length in found(hypothesis, reference):
+            yield Match(i, length, j, other_length, module, length // 2 + other_length // 2)
+
+    return match
 
 
 # -------------------------------------------------------------------------------------- the search

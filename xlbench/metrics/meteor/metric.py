@@ -290,7 +290,7 @@ class Meteor(contract.OfTexts):
                 made.append(alignment.synonyms(tables.synonyms(tables.find())))
             elif path := self._paraphrase_file:
                 texts = {*hypotheses, *(row for several in references for row in several)}
-                made.append(alignment.Paraphrases(tables.read_paraphrases(path, texts)))
+                made.append(alignment.paraphrases(tables.read_paraphrases(path, texts)))
         return made
 
 
