@@ -15,6 +15,7 @@ Tables 3 and 14 and some figures need the prepared data of the sweeps.
 """
 
 import pathlib
+import statistics
 import sys
 from collections.abc import Iterable, Sequence
 
@@ -114,15 +115,16 @@ def comma_separated(systems: Iterable[System]) -> str:
             counts = (len(stats.scores), len(stats.empty)) if group.shots else ('', '')
             numbers = (stats.mean, '', '', '', '') if stats.rows else ('',) * 5
             if group.shots and stats.rows:
-                spread = (stats.deviation, stats.population)
-                numbers = (stats.mean, *spread, min(stats.scores), max(stats.scores))
+                scores = stats.scores.tolist()
+                spread = (stats.deviation, statistics.pstdev(scores))
+                numbers = (stats.mean, *spread, min(scores), max(scores))
             of_group[group] = (stats.learning_rate, stats.seed, system.metric, *counts, *numbers)
         if not isinstance(score := system.source_score, str):
             group = Group(system.source_language, 0, ZERO_SHOT)
             of_group.setdefault(group, (None, None, system.metric, '', '', score[0], *[''] * 4))
         for group, values in of_group.items():
-            about, printed = (system.label, system.data, system.task), system.paper(group)
-            rows.append((*about, *group, *values, *(printed or ('', ''))))
+            about = (system.name or system.sweeps[0].name, system.data, system.task)
+            rows.append((*about, *group, *values, *(system.paper(group) or ('', ''))))
     return render.comma_separated(_CSV_FIELDS, rows)
 
 

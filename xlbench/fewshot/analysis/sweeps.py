@@ -342,11 +342,6 @@ class Adaptations:
         return statistics.stdev(self.scores.tolist()) if len(self.scores) > 1 else None
 
     @property
-    def population(self) -> float:
-        """Returns standard deviation of the population (n)."""
-        return statistics.pstdev(self.scores.tolist())
-
-    @property
     def seed(self) -> int | None:
         """Returns the seed of the adaptations in `by_bucket`."""
         return self.by_bucket[0].seed if self.rows else None

@@ -66,11 +66,6 @@ class System:
         return f'{topics.title(self.task)} ({self.task}{self.name and ", " + self.name})'
 
     @property
-    def label(self) -> str:
-        """Returns the name, or that of its first workdir."""
-        return self.name or self.sweeps[0].name
-
-    @property
     def metric(self) -> str:
         """Returns the name of the score."""
         return topics.main_score(self.task)
@@ -364,13 +359,15 @@ def about_groups(system: System, **fields: str) -> list[str]:
         without = ', without source training' if start == 'none' and method != PROMPT else ''
         lines.append(f'Method: {METHODS.get(method, method)}{without}.')
     trained = {group: stats for group, stats in groups.items() if group.method != PROMPT}
-    for has_dev, how in ((True, 'the highest mean dev score over buckets'), (False, '')):
+    for has_dev, how in (
+        (True, 'with the highest mean dev score over buckets'),
+        (False, 'the smallest, as there is no dev set'),
+    ):
         rates: dict[float, list[str]] = {}
         for group, stats in trained.items():
             if stats.rows and stats.has_dev == has_dev:
                 rates.setdefault(stats.learning_rate, []).append(_name(group, fields))
         if rates:
-            how = f'with {how}' if has_dev else 'the smallest, as there is no dev set'
             lines.append(f'Learning rate ({how}): {_by_rate(rates)}.')
     seeds = sorted({str(stats.seed) for stats in trained.values() if stats.rows})
     lines += [f'Seed {", ".join(seeds)}.'] if seeds else []
