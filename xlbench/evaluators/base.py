@@ -324,12 +324,12 @@ def _first(prepared: Prepared, count: int) -> tuple[list[dict[str, Json]], list[
 def _only_target(prepared: Prepared, numbers: Sequence[int]) -> str:
     """Says in a line that all examples have one and the same target; '' where they have several."""
     view = features.VIEWS[prepared.manifest.get('view', 'generation')]
-    splits = str.split if view.labels == 'word' else lambda text: [text]
     seen: set[str] = set()
     start, count = 0, 4
     while start < len(numbers):
         for record in prepared.read(numbers[start : start + count]):
-            seen.update(splits(record['targets_pretokenized']))
+            target = record['targets_pretokenized']
+            seen.update(target.split() if view.labels == 'word' else [target])
         if len(seen) > 1:  # As a rule after the first few.
             return ''
         start, count = start + count, 256
