@@ -338,5 +338,5 @@ def test_the_data_of_a_sweep_is_known_by_its_examples(tmp_path, monkeypatch):
         sweep = Sweep.read(folder)
         if why:
             with pytest.raises(errors.UserError, match=why):
-                sweep.open_prepared(name, 'test')
-    assert len(sweep.open_prepared(name, 'test')) == len(records)
+                sweep.open_prepared('de', 'test')
+    assert len(sweep.open_prepared('de', 'test')) == len(records)

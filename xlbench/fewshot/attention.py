@@ -128,7 +128,7 @@ def compare(
     from xlbench.training import checkpoints
     from xlbench.training.objectives.classification import about_tokens
 
-    test = sweep.open_prepared(topics.task_name(sweep.task, language), 'test')
+    test = sweep.open_prepared(language, 'test')
     gold, predicted = sweep.gold(language), sweep.test_numbers(len(test))
     examples = test.read([predicted[i] for i in numbers if i < len(predicted)])
     if len(predicted) != len(gold) or [e['targets'][0] for e in examples] != gold[numbers].tolist():

@@ -214,12 +214,13 @@ class Sweep:
 
     # ---------------------------------------------------------------------------- prepared data
 
-    def open_prepared(self, name: str, split: str) -> prepared.Prepared:
-        """Returns the prepared examples of a SeqIO task that the sweep has read.
+    def open_prepared(self, language: str, split: str) -> prepared.Prepared:
+        """Returns the prepared examples in a language that the sweep has read.
 
         Raises:
           UserError: they are not there any more.
         """
+        name = topics.task_name(self.task, language)
         contents = {**(self._trained.contents or {}), **(self.about.contents or {})}
         data = self.about.config.source.data
         root, vocabulary = self._where(data.root), data.vocabulary

@@ -10,7 +10,7 @@ from xlbench.benchmarks import FEWSHOT, languages, topics
 from xlbench.data import prepared
 from xlbench.data.features import Example
 from xlbench.fewshot.analysis import paper
-from xlbench.fewshot.analysis.sweeps import Adaptations, Sweep, read_source
+from xlbench.fewshot.analysis.sweeps import Adaptations, read_source
 from xlbench.fewshot.analysis.systems import METHODS, System, about_gaps, about_groups, gains
 from xlbench.fewshot.results import Group
 from xlbench.metrics import tagging
@@ -265,18 +265,15 @@ def overlaps(system: System) -> tuple[dict[tuple[str, int], float], dict[str, st
     percent: dict[tuple[str, int], float] = {}
     missing: dict[str, str] = {}
     for sweep in system.sweeps:
-
-        def of(lang: str, split: str, sweep: Sweep = sweep) -> frozenset[int]:
-            return vocabulary(sweep.open_prepared(topics.task_name(system.task, lang), split))
-
         shots: dict[str, set[int]] = {}
         for row in sweep.rows:
             if row.shots:
                 shots.setdefault(row.language, set()).add(row.shots)
         for lang, of_lang in shots.items():
             try:
-                source = of(system.source_language, 'train')
-                percent |= {(lang, k): overlap(of(lang, f'shots_{k}'), source) for k in of_lang}
+                source = vocabulary(sweep.open_prepared(system.source_language, 'train'))
+                words = {k: vocabulary(sweep.open_prepared(lang, f'shots_{k}')) for k in of_lang}
+                percent |= {(lang, k): overlap(of_k, source) for k, of_k in words.items()}
             except (UserError, OSError) as error:
                 missing[lang] = str(error)
     known = {lang for lang, _ in percent}
