@@ -44,13 +44,10 @@ FLAGS = (
 )
 
 
-def table(workdir: str, max_width: int = 120) -> str:
-    """Returns the tables of one sweep that need nothing but its results, `max_width` columns wide.
-    """
-    blocks = []
-    for system in systems_lib.systems([Sweep.read(workdir)]):
-        blocks += tables.of_results(system)
-    return '\n\n'.join(render.screen(block, max_width) for block in blocks)
+def table(workdir: str) -> str:
+    """Returns the tables of one sweep that need nothing but its results."""
+    [system] = systems_lib.systems([Sweep.read(workdir)])
+    return '\n\n'.join(map(render.screen, tables.of_results(system)))
 
 
 def markdown(made: Sequence[tuple[System, Sequence[Table]]], figures: str = '') -> str:
