@@ -45,7 +45,6 @@ class _Config(msgspec.Struct):
 
     num_attention_heads: int = 0
     layer_norm_eps: float = 1e-12
-    max_position_embeddings: int = 512
     max_seq_length: int = 0
 
 
