@@ -3,7 +3,6 @@
 import dataclasses
 import hashlib
 from collections.abc import Mapping
-from typing import TypeVar
 
 import flax.linen as nn
 import jax
@@ -15,8 +14,6 @@ from xlbench.fewshot.corpus import Corpus, EvalSet, plan_rows, side_by_side
 from xlbench.parallel import partitioning
 from xlbench.training.objectives.classification import about_tokens
 from xlbench.training.objectives.contract import Batch, Objective, Params
-
-Tree = TypeVar('Tree')
 
 EMBEDDING = 'encoder/token_embedder/embedding'
 LANES = PartitionSpec('data')
@@ -61,7 +58,8 @@ class FrozenEncoder:
         self.model = resized(model, len(corpus.token_ids))
         flat = traverse_util.flatten_dict(params, sep='/')
         flat[EMBEDDING] = flat[EMBEDDING][corpus.token_ids]
-        self.params = put(traverse_util.unflatten_dict(flat, sep='/'), mesh)
+        tree = traverse_util.unflatten_dict(flat, sep='/')
+        self.params = jax.device_put(tree, partitioning.replicated(mesh))
         self.whole, self.objective, self.corpus, self.mesh = params, objective, corpus, mesh
         self._shots: dict[int, dict[str, np.ndarray]] = {}
         self._evals: dict[bytes, np.ndarray] = {}  # Hidden states.
@@ -195,11 +193,6 @@ class FrozenEncoder:
         rows = len(batch['labels'])
         spec = LANES if rows % self.mesh.shape['data'] == 0 else WHOLE
         return jax.device_put(dict(batch), NamedSharding(self.mesh, spec))
-
-
-def put(tree: Tree, mesh: Mesh) -> Tree:
-    """Puts arrays whole on every device."""
-    return jax.device_put(tree, partitioning.replicated(mesh))
 
 
 def resized(model: nn.Module, vocab_size: int) -> nn.Module:
