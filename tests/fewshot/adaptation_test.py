@@ -325,7 +325,7 @@ def test_lanes_side_by_side_equal_each_alone(view, method):
 
 ALL = [('classification', name) for name in settings.METHODS]
 ALL += [('tagging', name) for name in settings.TAGGING_METHODS]
-AT_NIGHT = [('classification', 'full'), ('classification', 'fc'), ('tagging', 'lora')]
+AT_NIGHT = [('classification', 'full'), ('tagging', 'lora')]
 BY_DAY = [case for case in ALL if case not in AT_NIGHT]
 
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import flax.linen as nn
 import jax
@@ -29,7 +29,7 @@ class Head:
     """A head of models.heads behind an encoder: objectives call it with states as its tokens."""
 
     model: nn.Module
-    method: str
+    label: Callable[..., jax.Array]  # A method of the model's class.
 
     def apply(
         self,
@@ -40,7 +40,7 @@ class Head:
     ) -> jax.Array:
         """States [..., emb_dim] -> logits [..., labels]."""
         del segment_ids
-        return self.model.apply(variables, states, method=self.method, **options)
+        return self.model.apply(variables, states, method=self.label, **options)
 
 
 class FrozenEncoder:

@@ -19,7 +19,7 @@ from xlbench.fewshot.frozen import EMBEDDING, LANES, WHOLE, FrozenEncoder, Head,
 from xlbench.fewshot.results import Row
 from xlbench.fewshot.settings import METHODS, Adapt
 from xlbench.metrics import tagging
-from xlbench.models import bert, lora
+from xlbench.models import bert, heads, lora
 from xlbench.parallel import partitioning
 from xlbench.system.errors import UserError
 from xlbench.training.objectives.contract import Batch, Params
@@ -116,7 +116,9 @@ class Lanes:
             model = model.clone(config=dataclasses.replace(model.config, head=head))
         self._trained_model = self._predicting_model = model
         if not self.method.runs_encoder:  # It has read dev and test sets before.
-            self._predicting_model = Head(model, 'label' if self._hidden else 'classify')
+            # What a frozen pooler gave, the last layer alone reads.
+            label = type(model).label if self._hidden else heads.Classifier.label
+            self._predicting_model = Head(model, label)
         if not (self.method.runs_encoder or self.rereads):
             self._trained_model = self._predicting_model
 
