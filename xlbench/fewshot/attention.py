@@ -184,8 +184,7 @@ def of_bucket(
     row = find(sweep, language, shots, bucket)
     labels, gold = sweep.test_set(language).labels, sweep.gold(language)
     for label in filter(None, (right, wrong)):
-        if label not in labels:
-            raise errors.unknown(f'label of {sweep.task}', label, labels)
+        errors.check_known(f'label of {sweep.task}', label, labels)
     predicted, zero_shot = sweep.predicted(row), sweep.zero_shot(language)
     pairs = {
         i: (labels[gold[i]], labels[predicted[i]])
@@ -244,8 +243,7 @@ def main(argv: Sequence[str]) -> None:
     if topics.is_tagging(task):
         raise UserError(f'{flags.workdir} has the task {task}, which labels words instead of [CLS]')
     languages = list(dict.fromkeys(row.language for row in sweep.rows))
-    if language not in languages:
-        raise errors.unknown(f'language of {flags.workdir}', language, languages)
+    errors.check_known(f'language of {flags.workdir}', language, languages)
     output = sweep.workdir / f'attention-{task}-{language}-{flags.shots}-{flags.bucket}.csv'
     with locks.folder(sweep.workdir):
         found, made = of_bucket(

@@ -33,8 +33,7 @@ class Distinct(contract.OfTexts):
     tokenize: str = 'words'  # At whitespace; 'characters' takes every character but whitespace.
 
     def __post_init__(self):
-        if self.tokenize not in _TOKENIZERS:
-            raise errors.unknown('tokenizer of Distinct', self.tokenize, _TOKENIZERS)
+        errors.check_known('tokenizer of Distinct', self.tokenize, _TOKENIZERS)
 
     @classmethod
     def for_language(cls, lang: str) -> 'Distinct':

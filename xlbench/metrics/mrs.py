@@ -76,10 +76,8 @@ class MrsRouge(contract.OfTexts):
 
     def __post_init__(self):
         languages.get(self.lang)  # An unknown one shall be said now, not after a day of training.
-        if self.ngrams not in NGRAMS:
-            raise errors.unknown('kind of n-grams', self.ngrams, NGRAMS)
-        if self.dist2_denominator not in DENOMINATORS:
-            raise errors.unknown('denominator of dist_2', self.dist2_denominator, DENOMINATORS)
+        errors.check_known('kind of n-grams', self.ngrams, NGRAMS)
+        errors.check_known('denominator of dist_2', self.dist2_denominator, DENOMINATORS)
         if self.nbest < 1 or self.max_hyp_len < 1:
             raise errors.UserError(
                 f'nbest is {self.nbest} and max_hyp_len {self.max_hyp_len}; both count from 1'

@@ -131,8 +131,7 @@ class ChunkF1(contract.OfTexts):
     several_references: ClassVar[bool] = False
 
     def __post_init__(self):
-        if self.seqeval != _SEQEVAL:
-            raise errors.unknown('version of seqeval', self.seqeval, [_SEQEVAL])
+        errors.check_known('version of seqeval', self.seqeval, [_SEQEVAL])
 
     @property
     def signature(self) -> str:

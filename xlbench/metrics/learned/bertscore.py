@@ -94,8 +94,7 @@ class BertScore(contract.OfTexts):
     @classmethod
     def clidsum(cls, lang: str) -> 'BertScore':
         """Builds ClidSum's form: its models for Chinese and German, layer 8, lower case."""
-        if lang not in _CLIDSUM:
-            raise errors.unknown('language of ClidSum', lang, _CLIDSUM)
+        errors.check_known('language of ClidSum', lang, _CLIDSUM)
         return cls(lang, model=_CLIDSUM[lang], layer=8, lowercase=True)
 
     @classmethod

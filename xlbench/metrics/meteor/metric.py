@@ -139,20 +139,17 @@ class Meteor(contract.OfTexts):
 
     def __post_init__(self):
         object.__setattr__(self, 'modules', tuple(self.modules))
-        if self._lang not in LANGUAGES:
-            raise errors.unknown(
-                'language of METEOR', self.lang, LANGUAGES, "Texts in words are 'other'"
-            )
-        if self.text and self.text not in _TEXTS:
-            raise errors.unknown('text of METEOR', self.text, _TEXTS)
+        hint = "Texts in words are 'other'"
+        errors.check_known('language of METEOR', self._lang, LANGUAGES, hint)
+        if self.text:
+            errors.check_known('text of METEOR', self.text, _TEXTS)
         if self.text == 'norm' and self._lang not in _NORMALISED:
             raise errors.UserError(
                 f'METEOR cannot normalise {self.lang}, only {", ".join(_NORMALISED)}; '
                 "take text='lower' with words that have spaces between them"
             )
         for module in self.modules:
-            if module not in MODULES:
-                raise errors.unknown('module of METEOR', module, MODULES)
+            errors.check_known('module of METEOR', module, MODULES)
         setting = self._setting
         if 'synonym' in setting.modules and self._lang != 'en':
             raise errors.UserError(f'METEOR has synonyms of English only, none of {self.lang}')
