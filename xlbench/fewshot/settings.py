@@ -11,7 +11,7 @@ from xlbench.benchmarks import topics
 from xlbench.fewshot.results import ZERO_SHOT, Row, bucket_numbers
 from xlbench.metrics import tagging
 from xlbench.settings.ranges import Block, Meta, check_keys
-from xlbench.system.errors import UserError, unknown
+from xlbench.system.errors import UserError, check_known
 
 STARTS = ('source', 'none')
 _MAY_BE_EMPTY = ('head_learning_rates', 'lora_learning_rates', 'source_learning_rates')
@@ -137,10 +137,9 @@ class Adapt(Block, where='config.adapt'):
                 raise UserError(f'config.adapt.{key} is {values!r}; give one or more, as (A, B)')
             if len(set(values)) < len(values):
                 raise UserError(f'config.adapt.{key} is {tuple(values)}; it has one value twice')
-            for value in values:
-                if value not in allowed.get(key, values):
-                    known = map(str, allowed[key])
-                    raise unknown(f'value for {task} in config.adapt.{key}', f'{value}', known)
+            for value in values if key in allowed else ():
+                known = [*map(str, allowed[key])]
+                check_known(f'value for {task} in config.adapt.{key}', f'{value}', known)
         if not self.numbers:
             buckets = tuple(self.buckets) if isinstance(self.buckets, list) else self.buckets
             raise UserError(

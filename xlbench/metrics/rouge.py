@@ -238,7 +238,6 @@ def _scorer_name(lang: str | None) -> str | None:
     names = {language.name for language in languages.LANGUAGES.values()}
     if lang is None or lang in names or lang in _ALIASES:
         return lang
-    if lang not in languages.LANGUAGES:
-        hint = f'A{languages.HOW_TO_ADD[1:]}'
-        raise errors.unknown('language', lang, [*languages.LANGUAGES, *names], hint)
+    hint = f'A{languages.HOW_TO_ADD[1:]}'
+    errors.check_known('language', lang, [*languages.LANGUAGES, *names], hint)
     return languages.LANGUAGES[lang].name
