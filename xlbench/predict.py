@@ -186,8 +186,8 @@ def _ask(args: argparse.Namespace, langs: tuple[str | None, str | None] | None) 
         model.mark(*langs)
         if isinstance(reranker, Mmi):
             reranker.model.mark(*reversed(langs))
-    stream = functools.partial(model.stream, options=options, reranker=reranker)
-    return _Asked(model, stream, options.num_return, options.method)
+    written = functools.partial(model.stream, options=options, reranker=reranker)
+    return _Asked(model, written, options.num_return, options.method)
 
 
 def _open_input(path: str) -> IO[bytes]:

@@ -195,7 +195,7 @@ def _write_rouge(
 
 def _about_texts(asked: _Asked, n_best: Sequence[Sequence[str]]) -> str:
     """Warns where all references are alike, or nearly all predictions."""
-    from xlbench.metrics import contract, distinct, tagging
+    from xlbench.metrics import contract, distinct
 
     firsts = [texts[0] if texts else '' for texts in n_best]
     name = asked.references.name
@@ -203,7 +203,7 @@ def _about_texts(asked: _Asked, n_best: Sequence[Sequence[str]]) -> str:
     few = distinct.collapse(name, [row[0] for row in targets], firsts)
     seen = {text for row in targets for text in row}
     if asked.tags:
-        seen = {tag for text in seen for tag in tagging.split(text)}
+        seen = {tag for text in seen for tag in text.split()}
     return ' '.join(filter(None, (contract.about_targets(name, len(targets), seen), few)))
 
 

@@ -37,7 +37,7 @@ class Corpus:
 
     def __init__(self, view, dev=True, seed=0):
         rng = np.random.default_rng(seed)
-        self.view, self.labels = view, LABELS[view]
+        self.view, self.of_words, self.labels = view, view == 'tagging', LABELS[view]
         self.token_ids = rng.permutation(np.arange(3, VOCAB))[:50].astype(np.int32)
         self.token_ids[:3] = 0, CLS, SEP
         self.num_shot_ids = 32

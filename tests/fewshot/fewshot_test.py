@@ -209,11 +209,10 @@ def test_scores_are_those_of_the_predictions_on_disk(run):
     metric = metrics.Classification() if view == 'classification' else metrics.ChunkF1()
     for row in found.rows:
         if row.status == 'done':
-            at = row.task, row.language
-            names = found.test_set(*at).labels
-            gold, predicted = (texts(x, names) for x in (found.gold(*at), found.predicted(row)))
+            test_set, gold = found.test_set(row.language), found.gold(row.language)
+            gold, predicted = (texts(x, test_set.labels) for x in (gold, found.predicted(row)))
             assert row.score == pytest.approx(metric(gold, predicted)[row.metric], rel=1e-12)
-            assert len(gold) == found.test_set(*at).num_examples == tiny_labels.SIZES['test']
+            assert len(gold) == test_set.num_examples == tiny_labels.SIZES['test']
 
 
 def texts(numbers, names) -> list[str]:
@@ -462,7 +461,7 @@ def test_the_best_learning_rate_of_source_training_is_adapted(root, tmp_path, ca
         assert about['labels'] == [*tiny_labels.LABELS['tagging'], '<PAD>']
     assert rates == {'source': 0.003, 'source-1e-07': 1e-7}
     found = Sweep.read(workdir)
-    assert found.test_set('udpos', 'de').labels[-1] == '<PAD>' and len(found.rows) == 3
+    assert found.test_set('de').labels[-1] == '<PAD>' and len(found.rows) == 3
     [system] = systems.systems([found])
     table = tables.source(system)
     assert [row.cells[0].text for row in table.rows] == ['0.003', '1e-07']
@@ -504,7 +503,7 @@ def test_a_finished_source_model_is_adapted_as_one_trained_here(run, root, tmp_p
     unmoved = [row for row in found.rows if row.learning_rate == still and row.status == 'done']
     for row in unmoved:
         predicted = found.predicted(row)
-        np.testing.assert_array_equal(predicted, found.zero_shot(row.task, row.language))
+        np.testing.assert_array_equal(predicted, found.zero_shot(row.language))
     assert len(unmoved) == tiny_labels.BUCKETS - 1
 
 

@@ -79,6 +79,10 @@ def test_a_full_disk_is_named_and_costs_no_more_than_a_line(tmp_path):
         (lambda *lines: '\n'.join([*lines, lines[0], '']), 'jsonl:3 .*repeats line 1'),
         (lambda one, other: f'{"[" * 100_000}\n{other}\n', 'jsonl:1 is not a result'),
         (lambda *_: '', 'no adaptation of .* is finished'),
+        (
+            lambda one, other: f'{one}\n{other.replace("udpos", "panx")}\n',
+            'has results of udpos and panx; a sweep is of one task',
+        ),
     ],
 )
 def test_files_of_other_lines_are_refused_by_the_first_of_them(tmp_path, written, message):
@@ -141,12 +145,12 @@ def test_predictions_come_back_with_separators(tmp_path, monkeypatch, place):
     journal.add(third, np.array([0, 1, -1, 16, -1]), 2)  # More than there were to be.
 
     sweep = Sweep.read(folder)
-    assert sweep.gold('udpos', 'de').tolist() == [0, 1, 255, 16, 255]
-    assert sweep.zero_shot('udpos', 'de').tolist() == [0, 0, 255, 0, 255]
+    assert sweep.gold('de').tolist() == [0, 1, 255, 16, 255]
+    assert sweep.zero_shot('de').tolist() == [0, 0, 255, 0, 255]
     assert sweep.predicted(zero).tolist() == [0, 0, 255, 0, 255]
     assert sweep.predicted(first).tolist() == [1, 1, 255, 1, 255]
     assert sweep.predicted(third).tolist() == [0, 1, 255, 16, 255]
-    assert sweep.test_set('udpos', 'de') == results.TestSet(['A', 'B'], 2)
+    assert sweep.test_set('de') == results.TestSet(['A', 'B'], 2)
     table = np.load(folder / 'predictions/udpos-de-1-full-source/1e-05-42.npy')
     assert table.shape == (3, 5) and (table[1] == 255).all()
 
@@ -156,7 +160,7 @@ def test_predictions_come_back_with_separators(tmp_path, monkeypatch, place):
     with pytest.raises(ValueError, match='at most 255'):
         journal.add(tiny_sweep.row('de', 1, 6, 1.0), np.array([255]))
     with pytest.raises(errors.UserError, match='no predictions'):
-        sweep.gold('udpos', 'fr')
+        sweep.gold('fr')
 
 
 @pytest.mark.parametrize(
@@ -240,10 +244,8 @@ def test_the_learning_rate_has_the_best_mean_dev_score(tmp_path):
         *rates('ja', [None, None], [None, None]),  # No dev set.
     ]
     sweep = Sweep.read(tiny_sweep.write(tmp_path / 'sweep', rows))
-    langs = ('de', 'fr', 'es', 'ja')
-    chosen = {lang: sweep.learning_rate('udpos', results.Group(lang, 1)) for lang in langs}
+    chosen = {group.language: stats.learning_rate for group, stats in sweep.groups.items()}
     assert chosen == {'de': 3e-5, 'fr': 1e-5, 'es': 1e-5, 'ja': 1e-5}
-    assert sweep.learning_rate('udpos', results.Group('de', 2)) is None
 
 
 def test_rows_do_not_depend_on_the_order_in_which_adaptations_ended(tmp_path):
@@ -336,5 +338,5 @@ def test_the_data_of_a_sweep_is_known_by_its_examples(tmp_path, monkeypatch):
         sweep = Sweep.read(folder)
         if why:
             with pytest.raises(errors.UserError, match=why):
-                sweep.open_prepared(name, 'test')
-    assert len(sweep.open_prepared(name, 'test')) == len(records)
+                sweep.open_prepared('de', 'test')
+    assert len(sweep.open_prepared('de', 'test')) == len(records)

@@ -75,11 +75,11 @@ def test_mean_and_both_standard_deviations_by_hand(tmp_path):
     # Deviations from 52 are -2, 2, 6, -6: squares sum to 80.
     assert stats.mean == 52.0
     assert stats.deviation == pytest.approx((80 / 3) ** 0.5)
-    assert stats.population == pytest.approx(20**0.5)
     found = cells(tables.scores(system))
     assert found == {('de', 'chunk_f1', 'K=0'): '45.00', ('de', 'chunk_f1', 'K=1'): '52.00 ±5.16'}
     [_, line] = csv.DictReader(io.StringIO(report.comma_separated([system])))
     assert [line[name] for name in ('min', 'max', 'buckets')] == ['46.0', '58.0', '4']
+    assert float(line['population_standard_deviation']) == pytest.approx(20**0.5)
 
 
 def test_the_learning_rate_is_chosen_by_mean_dev_score_and_said(tmp_path):

@@ -150,7 +150,7 @@ def test_sweep(tmp_path):
 
     def command():
         journal = results.Journal(workdir)
-        runner.Runner(config, adapt, str(workdir), source, None, journal, lambda: None).close()
+        runner.Runner(config, adapt, workdir, source, None, journal, lambda: None).log.close()
         fewshot_report.table(str(workdir))
 
     def is_of_the_sweep(name):

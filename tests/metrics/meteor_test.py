@@ -156,7 +156,7 @@ def test_the_better_reference_counts_and_segments_add_up():
 
 def test_a_match_that_is_not_exact_adds_its_half_cut():
     rows = [('a b', 'c'), ('d', 'e f g')]
-    match = alignment.Paraphrases(rows)
+    match = alignment.paraphrases(rows)
     gains = [m.gain for m in match(['c', 'x', 'd'], list('abxefg'), 0)]
     assert gains == [1, 1]
 

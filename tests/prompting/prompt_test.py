@@ -178,7 +178,7 @@ def test_a_sweep_of_a_server_that_stops_half_way(root, tmp_path, monkeypatch, fo
         (0, None, 'zero_shot', 'none', 100.0),
         *((1, bucket, 'prompt', 'none', 100.0) for bucket in range(3)),
     ]
-    assert sweep.predicted(sweep.rows[2]).tolist() == sweep.gold('sib200', 'de').tolist()
+    assert sweep.predicted(sweep.rows[2]).tolist() == sweep.gold('de').tolist()
     assert 'sib200 de K=1: 100.00, 3 of 3 rows' in capsys.readouterr().out
     shots = [text for text in server.asked if text.count('\n\n') > 1]
     assert len(shots) == 21 and all(text.count('Topic: ') == 7 for text in shots)
@@ -293,9 +293,9 @@ def test_a_model_of_random_weights(root, tmp_path):
     template = templates.load('sib200', 'en')
     text = {'inputs_pretokenized': f'Satz 0 über {TOPICS[0]}.', 'targets_pretokenized': ''}
     examples = [Example(template.prompt([], text, 'de'))] * 7
-    labels = Sweep.read(tmp_path / 'w').test_set('sib200', 'de').labels
+    labels = Sweep.read(tmp_path / 'w').test_set('de').labels
     scores = model.log_probabilities(examples, labels)
-    first = Sweep.read(tmp_path / 'w').zero_shot('sib200', 'de', 'none')[0]
+    first = Sweep.read(tmp_path / 'w').zero_shot('de', 'none')[0]
     assert first == int(np.argmax(scores))
     generator = engines.Generator(spec)
     request = engines.Request('Satz', (), 4)

@@ -24,7 +24,7 @@ from xlbench.data import batches as batches_lib, features, postprocess
 from xlbench.data.batches import Batch, EvalBatches
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
-from xlbench.metrics import contract, distinct, tagging
+from xlbench.metrics import contract, distinct
 from xlbench.metrics.contract import Spec
 from xlbench.parallel import partitioning, programs
 from xlbench.reporting import results, scored
@@ -334,12 +334,12 @@ def _first(prepared: Prepared, count: int) -> tuple[list[dict[str, Json]], list[
 def _only_target(prepared: Prepared, numbers: np.ndarray) -> str:
     """Says in a line that all examples have one and the same target; '' where they have several."""
     view = features.VIEWS[prepared.manifest.get('view', 'generation')]
-    splits = tagging.split if view.labels == 'word' else lambda text: [text]
     seen: set[str] = set()
     start, count = 0, 4
     while start < len(numbers):
         for record in prepared.read(numbers[start : start + count]):
-            seen.update(splits(record['targets_pretokenized']))
+            target = record['targets_pretokenized']
+            seen.update(target.split() if view.labels == 'word' else [target])
         if len(seen) > 1:  # As a rule after the first few.
             return ''
         start, count = start + count, 256

@@ -89,7 +89,7 @@ class LabelsEvaluator(base.Evaluator[base.Task, Params, Rows]):
         """
         if not self._of_words:
             return labels[int(predicted)]
-        tags = tagging.split(record['targets_pretokenized'])
+        tags = record['targets_pretokenized'].split()
         fitting = predicted[features.tag_places(record, self._limit)].tolist()
         words = [labels[number] for number in fitting]
         words += [tagging.CUT] * (len(tags) - len(words))

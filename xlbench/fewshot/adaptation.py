@@ -153,10 +153,8 @@ class Adapter:
         return memory.step_bytes(program.compile().memory_analysis())
 
     def _streams_that_fit(self, at_once: int) -> int:
-        """Returns how many streams fit into a CPU's memory; 0 where its size is not known.
-
-        Gradients and activations need about as much as the state of a stream.
-        """
+        """Returns how many streams fit into a CPU's memory; 0 where its size is not known."""
+        # Gradients and activations need about as much as the state of a stream.
         return int(MEMORY_SHARE * (machine.memory() or 0) // (2 * self.state_bytes(at_once)))
 
     def _stream(
@@ -199,10 +197,7 @@ class Adapter:
             yield self._adapted(*one)
 
     def _epochs(self, done: np.ndarray, running: np.ndarray) -> np.int32:
-        """Returns how many epochs pass at least before one of the `running` [slots] may end.
-
-        `done` is [slots, 2], the epochs done and the best of them.
-        """
+        """Returns the least epochs before a `running` slot may end; `done` has all and the best."""
         adapt = self._lanes.adapt
         last = np.full(len(done), adapt.epochs)
         if self._data.dev is not None:
@@ -213,19 +208,15 @@ class Adapter:
     def _adapted(
         self, row: Row, report: np.ndarray, predicted: jax.Array, slot: int, params: Params | None
     ) -> Adapted:
-        """Reads the result of a lane that has ended on the device.
-
-        Its report is [3 + 2 * epochs], see `Lanes.advance`; predicted are [slots, W] labels.
-        """
-        frozen, (epochs, best_epoch) = self._lanes.frozen, report[1:3].tolist()
-        curve, corpus = (), frozen.corpus
+        """Reads the result of a lane that has ended: its report and all slots' predicted labels."""
+        corpus, (epochs, best_epoch), curve = self._lanes.frozen.corpus, report[1:3].tolist(), ()
         if self._data.dev is not None:
             right, of = report[3:].reshape(-1, 2)[:epochs].T
             curve = tuple((100.0 * right / of).tolist())
         labels = np.asarray(predicted)[slot].copy()
         row = dataclasses.replace(
             row,
-            score=settings.score(frozen.objective.view, corpus.labels, corpus.test.gold, labels),
+            score=settings.score(corpus.of_words, corpus.labels, corpus.test.gold, labels),
             dev_score=curve[best_epoch - 1] if curve else None,
             best_epoch=best_epoch,
             epochs=epochs,

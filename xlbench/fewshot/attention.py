@@ -83,19 +83,18 @@ def changes(
     ]
 
 
-def find(sweep: Sweep, language: str, shots: int, bucket: int) -> tuple[Row, pathlib.Path]:
-    """Returns the adaptation of the whole model with the reported learning rate, and its workdir.
+def find(sweep: Sweep, language: str, shots: int, bucket: int) -> Row:
+    """Returns the adaptation of the whole model with the reported learning rate.
 
     Raises:
       UserError: it was not kept; with those that were.
     """
-    rate = sweep.learning_rate(sweep.task, Group(language, shots))
     plain = (row for row in sweep.rows if row.group == Group(*row.group[:2]))
-    kept = {row: row.adapted(sweep.workdir) for row in plain}
-    kept = {row: path for row, path in kept.items() if (path / 'config.json').is_file()}
-    for row, path in kept.items():
-        if row.group[:2] == (language, shots) and (row.bucket, row.learning_rate) == (bucket, rate):
-            return row, path
+    kept = [row for row in plain if (row.adapted(sweep.workdir) / 'config.json').is_file()]
+    asked = sweep.groups.get(Group(language, shots))
+    for row in asked.rows if asked else ():
+        if row.bucket == bucket and row in kept:
+            return row
     names = dict.fromkeys(f'{row.language} {row.shots}-shot bucket {row.bucket}' for row in kept)
     raise UserError(
         f'{sweep.workdir} has no adapted model of {language} {shots}-shot bucket {bucket}; '
@@ -129,9 +128,8 @@ def compare(
     from xlbench.training import checkpoints
     from xlbench.training.objectives.classification import about_tokens
 
-    test = sweep.open_prepared(topics.task_name(sweep.task, language), 'test')
-    gold = sweep.gold(sweep.task, language)
-    predicted = sweep.test_numbers(len(test))
+    test = sweep.open_prepared(language, 'test')
+    gold, predicted = sweep.gold(language), sweep.test_numbers(len(test))
     examples = test.read([predicted[i] for i in numbers if i < len(predicted)])
     if len(predicted) != len(gold) or [e['targets'][0] for e in examples] != gold[numbers].tolist():
         raise UserError(f'the prepared test set {test.folder} is not the one that was scored')
@@ -174,7 +172,7 @@ def compare(
 
 def of_bucket(
     sweep: Sweep, language: str, shots: int, bucket: int, right: str | None, wrong: str | None
-) -> tuple[Mapping[tuple[str, str], int], list[Change]]:
+) -> tuple[collections.Counter[tuple[str, str]], list[Change]]:
     """Compares the model of a bucket with the source model, over the test examples that it spoilt.
 
     `right` is the true label of all examples, and `wrong` the adapted model's; None is any.
@@ -183,19 +181,17 @@ def of_bucket(
       (True label, wrong prediction) -> number of examples, and the changes, the largest increase
       first; both empty if it spoilt no such example.
     """
-    task = sweep.task
-    row, workdir = find(sweep, language, shots, bucket)
-    labels, gold = sweep.test_set(task, language).labels, sweep.gold(task, language)
+    row = find(sweep, language, shots, bucket)
+    labels, gold = sweep.test_set(language).labels, sweep.gold(language)
     for label in filter(None, (right, wrong)):
-        if label not in labels:
-            raise errors.unknown(f'label of {task}', label, labels)
-    predicted, zero_shot = sweep.predicted(row), sweep.zero_shot(task, language)
+        errors.check_known(f'label of {sweep.task}', label, labels)
+    predicted, zero_shot = sweep.predicted(row), sweep.zero_shot(language)
     pairs = {
         i: (labels[gold[i]], labels[predicted[i]])
         for i in np.flatnonzero((zero_shot == gold) & (predicted != gold)).tolist()
         if right in (None, labels[gold[i]]) and wrong in (None, labels[predicted[i]])
     }
-    made = compare(sweep, language, list(pairs), workdir) if pairs else []
+    made = compare(sweep, language, list(pairs), row.adapted(sweep.workdir)) if pairs else []
     return collections.Counter(pairs.values()), made
 
 
@@ -247,8 +243,7 @@ def main(argv: Sequence[str]) -> None:
     if topics.is_tagging(task):
         raise UserError(f'{flags.workdir} has the task {task}, which labels words instead of [CLS]')
     languages = list(dict.fromkeys(row.language for row in sweep.rows))
-    if language not in languages:
-        raise errors.unknown(f'language of {flags.workdir}', language, languages)
+    errors.check_known(f'language of {flags.workdir}', language, languages)
     output = sweep.workdir / f'attention-{task}-{language}-{flags.shots}-{flags.bucket}.csv'
     with locks.folder(sweep.workdir):
         found, made = of_bucket(
@@ -259,8 +254,7 @@ def main(argv: Sequence[str]) -> None:
                 'no test example gets these labels from the two models; leave out --from or --to'
             )
         files.write(output, render.comma_separated(Change._fields, made, decimals=6))
-    pairs = sorted(found.items(), key=lambda pair: -pair[1])
-    kinds = (f'{right} -> {wrong}: {n}' for (right, wrong), n in pairs)
+    kinds = (f'{right} -> {wrong}: {n}' for (right, wrong), n in found.most_common())
     print(
         f'{task} {language}, {flags.shots}-shot, bucket {flags.bucket}: {sum(found.values())} test '
         f'examples that only the adapted model gets wrong ({", ".join(kinds)})\n'

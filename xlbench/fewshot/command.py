@@ -4,7 +4,6 @@ A later command may ask for more, see `GROWING`; nothing else may change. config
 that the sweep started with, and under 'asked' what each command asked for. Nothing here needs jax.
 """
 
-import json
 import pathlib
 from collections.abc import Mapping, Sequence
 
@@ -39,9 +38,7 @@ _PLACES = ('root', 'vocabulary')  # Of config.source.data.
 def read(argv: Sequence[str]) -> config_lib.Command:
     """Reads a command line of xlbench.fewshot, and checks every name in it and its config."""
     report_folder(argv)
-    command = config_lib.parse_command(
-        [argument for argument in argv if not argument.startswith(_REPORT)], line=COMMAND
-    )
+    command = config_lib.parse_command(argv, line=COMMAND)
     check(command.config, command.workdir)
     return command
 
@@ -85,8 +82,7 @@ def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Json]) -
       UserError: it is another sweep's, or somebody's, or was begun with other data.
     """
     now = config_lib.to_dict(config)
-    block = now['adapt']
-    asked = {key: block[key] for key in GROWING if key in block}
+    asked = _growing(now['adapt'])
     begun = check_workdir(workdir, config)
     before = config_lib.read_about(workdir) if begun else {}
     if before.get('source_model', about['source_model']) != about['source_model']:
@@ -94,7 +90,7 @@ def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Json]) -
             f'config.source_workdir={config.source_workdir} has another model than when {workdir} '
             'was started; name the original one, or choose another --workdir'
         )
-    if block.get('dev') == 'other_shots':
+    if now['adapt'].get('dev') == 'other_shots':
         _check_other_shots(workdir, before.get('contents') or {}, about['contents'])
     # This also compares the contents of the data with those that the sweep was begun with.
     config_lib.claim_workdir(workdir, _as_begun(workdir, config), dict(about, asked=[asked]))
@@ -102,9 +98,7 @@ def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Json]) -
         return
     known = before.get('asked')
     if not isinstance(known, list):  # Earlier versions do not have it.
-        adapt = before['config']['adapt']
-        known = [{key: adapt[key] for key in GROWING if key in adapt}]
-    # What is said of data that was there before stays as it was.
+        known = [_growing(before['config']['adapt'])]
     source = before['config']['source']
     # Where data and source model lie now.
     data = source['data'] | {key: now['source']['data'][key] for key in _PLACES}
@@ -116,16 +110,18 @@ def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Json]) -
         'source_model': about['source_model'],
     }
     for key in ('manifests', 'contents', 'examples'):
-        there = before.get(key)
+        there = before.get(key)  # What is said of data that was there before stays as it was.
         new[key] = {**about[key], **(there if isinstance(there, dict) else {})}
     if new != {key: before.get(key) for key in new}:
-        text = json.dumps(before | new, indent=1, ensure_ascii=False)
-        files.write(pathlib.Path(workdir) / 'config.json', text + '\n')
+        files.write(pathlib.Path(workdir) / 'config.json', files.as_json(before | new))
 
 
-def _check_other_shots(
-    workdir: str, before: Mapping[str, Json], now: Mapping[str, Json]
-) -> None:
+def _growing(adapt: Mapping[str, Json]) -> dict[str, Json]:
+    """The part of a block config.adapt that another command may give anew."""
+    return {key: adapt[key] for key in GROWING if key in adapt}
+
+
+def _check_other_shots(workdir: str, before: Mapping[str, Json], now: Mapping[str, Json]) -> None:
     """Raises UserError if dev sets would be of other buckets than those of the sweep so far."""
 
     def shots(contents: Mapping[str, Json]) -> dict[str, set[str]]:
@@ -146,23 +142,20 @@ def _check_other_shots(
 
 
 def _as_begun(workdir: str, config: ConfigDict) -> ConfigDict:
-    """Returns the config with what may change as the sweep in the workdir was begun with it.
-
-    That is what may grow, and where data and a finished source model lie: whether they are the same
-    ones is compared by their contents.
-    """
+    """Returns the config with what may change as the sweep in the workdir was begun with it."""
     if not (pathlib.Path(workdir) / 'config.json').is_file():
         return config
     now = config_lib.to_dict(config)
     try:
         before = config_lib.read_about(workdir)
-        adapt, source = dict(before['config']['adapt']), before['config']['source_workdir']
-        now['source']['data'] |= {key: before['config']['source']['data'][key] for key in _PLACES}
+        begun = before['config']
+        grown, source = _growing(dict(begun['adapt'])), begun['source_workdir']
+        now['source']['data'] |= {key: begun['source']['data'][key] for key in _PLACES}
     except (ValueError, KeyError, TypeError):
         return config  # Whoever compares it says what is wrong.
-    for key in GROWING:
-        now['adapt'].pop(key, None)
-    now['adapt'] |= {key: adapt[key] for key in GROWING if key in adapt}
+    fixed = {key: value for key, value in now['adapt'].items() if key not in GROWING}
+    now['adapt'] = fixed | grown
+    # Whether data and a finished source model are the same is compared by their contents.
     if source and now['source_workdir'] and before.get('source_model'):
         now['source_workdir'] = source
     return ConfigDict(now)

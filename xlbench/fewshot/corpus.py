@@ -98,6 +98,7 @@ class Corpus:
     Attributes:
       name: the SeqIO task.
       labels: the labels' texts, by id; a model may have further ones behind those of the task.
+      of_words: whether each word has a label, and not the text.
       token_ids: [U] int32, the vocabulary's id of each compact id.
     """
 
@@ -118,7 +119,7 @@ class Corpus:
                     )
         self.name, self.labels = test.name, [*(labels or test.manifest['labels'])]
         self._adapt, self._view, self._test = adapt, view, test
-        self._of_words = features.VIEWS[view].labels == 'word'
+        self.of_words = features.VIEWS[view].labels == 'word'
         self._limit = adapt.lengths['inputs']
         self._conventions = features.Conventions.of(test.manifest)
         self._records = {name: split.read(range(len(split))) for name, split in splits.items()}
@@ -234,11 +235,8 @@ class Corpus:
         return [each.get(number, []) for number in range(count)]
 
     def _without(self, taken: Sequence[Example]) -> list[Example]:
-        """Returns the validation split without shots that stand in it.
-
-        2490 - 40 * 3 * K examples of XNLI, and 2000 - 40 * 2 * K of PAWS-X. The official code has
-        them in a file of its own, "left,dev.pkl".
-        """
+        """Returns the validation split without shots that stand in it, as "left,dev.pkl" has it."""
+        # 2490 - 40 * 3 * K examples of XNLI, and 2000 - 40 * 2 * K of PAWS-X.
         texts = {shot['uid']: _letters(shot) for shot in taken if 'uid' in shot}
         records = []
         for record in self._records['validation']:
@@ -272,7 +270,7 @@ class Corpus:
     def _eval_set(self, records: Sequence[Example]) -> EvalSet:
         """Makes batches: of sentences in shared rows, or of texts in rows of their own."""
         # [examples], where in all rows the predictions of each begin.
-        if self._of_words:
+        if self.of_words:
             stacks, starts = self._packed(records)
             gold, take = self._words(records, starts)
         else:
@@ -305,9 +303,7 @@ class Corpus:
         of_shapes = itertools.groupby(batches, lambda batch: batch['encoder_input_tokens'].shape)
         return [jax.tree.map(lambda *x: np.stack(x), *alike) for _, alike in of_shapes], starts
 
-    def _packed(
-        self, records: Sequence[Example]
-    ) -> tuple[list[dict[str, np.ndarray]], np.ndarray]:
+    def _packed(self, records: Sequence[Example]) -> tuple[list[dict[str, np.ndarray]], np.ndarray]:
         """Returns batches [batches, rows, width] of several sentences a row; where each begins."""
         lengths = np.array([min(len(record['inputs']), self._limit) for record in records], int)
         widest = max(int(lengths.max(initial=1)), min(int(lengths.sum()), _PACKED_WIDTH))

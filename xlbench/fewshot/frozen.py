@@ -3,7 +3,6 @@
 import dataclasses
 import hashlib
 from collections.abc import Callable, Mapping
-from typing import TypeVar
 
 import flax.linen as nn
 import jax
@@ -11,13 +10,10 @@ import numpy as np
 from flax import traverse_util
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from xlbench.data import features
 from xlbench.fewshot.corpus import Corpus, EvalSet, plan_rows, side_by_side
 from xlbench.parallel import partitioning
 from xlbench.training.objectives.classification import about_tokens
 from xlbench.training.objectives.contract import Batch, Objective, Params
-
-Tree = TypeVar('Tree')
 
 EMBEDDING = 'encoder/token_embedder/embedding'
 LANES = PartitionSpec('data')
@@ -62,9 +58,9 @@ class FrozenEncoder:
         self.model = resized(model, len(corpus.token_ids))
         flat = traverse_util.flatten_dict(params, sep='/')
         flat[EMBEDDING] = flat[EMBEDDING][corpus.token_ids]
-        self.params = put(traverse_util.unflatten_dict(flat, sep='/'), mesh)
+        tree = traverse_util.unflatten_dict(flat, sep='/')
+        self.params = jax.device_put(tree, partitioning.replicated(mesh))
         self.whole, self.objective, self.corpus, self.mesh = params, objective, corpus, mesh
-        self._of_words = features.VIEWS[objective.view].labels == 'word'
         self._shots: dict[int, dict[str, np.ndarray]] = {}
         self._evals: dict[bytes, np.ndarray] = {}  # Hidden states.
         self._predict = jax.jit(lambda params, x: objective.row_losses(self.model, params, x))
@@ -124,7 +120,7 @@ class FrozenEncoder:
         arrays = dict(self.corpus.bucket_arrays(shots))
         examples, (buckets, rows) = arrays.pop('examples'), arrays['labels'].shape[:2]
         flat = {name: x.reshape(buckets * rows, *x.shape[2:]) for name, x in arrays.items()}
-        flat |= self._of_labelled(flat) if self._of_words else self._of_texts(flat)
+        flat |= self._of_labelled(flat) if self.corpus.of_words else self._of_texts(flat)
         flat['encoder_segment_ids'] = np.zeros((buckets * rows, 1), np.int32)
         return {
             **{name: x.reshape(buckets, rows, *x.shape[1:]) for name, x in flat.items()},
@@ -140,10 +136,7 @@ class FrozenEncoder:
         return {'encoder_input_tokens': states}
 
     def _of_labelled(self, flat: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Returns the states of labelled pieces [rows, words, emb_dim], their labels and weights.
-
-        The encoder reads the examples in rows that they share, and no row without one.
-        """
+        """Returns states of labelled pieces [rows, words, emb_dim], their labels and weights."""
         unlabelled = flat['label_weights'] == 0
         most = -(-max((~unlabelled).sum(-1).max(), 1) // 8) * 8
         places = np.argsort(unlabelled, axis=-1, kind='stable')[:, :most]
@@ -151,6 +144,7 @@ class FrozenEncoder:
             name: np.take_along_axis(flat[name], places, axis=-1)
             for name in ('labels', 'label_weights')
         }
+        # The encoder reads the examples in rows that they share, and no row without one.
         lengths = np.count_nonzero(flat['encoder_segment_ids'], axis=-1)
         rows = plan_rows(lengths, flat['labels'].shape[-1])
         packed, starts = side_by_side(flat, rows, len(rows))
@@ -199,11 +193,6 @@ class FrozenEncoder:
         rows = len(batch['labels'])
         spec = LANES if rows % self.mesh.shape['data'] == 0 else WHOLE
         return jax.device_put(dict(batch), NamedSharding(self.mesh, spec))
-
-
-def put(tree: Tree, mesh: Mesh) -> Tree:
-    """Puts arrays whole on every device."""
-    return jax.device_put(tree, partitioning.replicated(mesh))
 
 
 def resized(model: nn.Module, vocab_size: int) -> nn.Module:

@@ -14,13 +14,13 @@ import optax
 from flax import struct, traverse_util
 from jax.sharding import NamedSharding
 
-from xlbench.data import features
 from xlbench.fewshot.corpus import EvalSet, compacted
-from xlbench.fewshot.frozen import EMBEDDING, LANES, WHOLE, FrozenEncoder, Head, put, resized
+from xlbench.fewshot.frozen import EMBEDDING, LANES, WHOLE, FrozenEncoder, Head, resized
 from xlbench.fewshot.results import Row
 from xlbench.fewshot.settings import METHODS, Adapt
 from xlbench.metrics import tagging
 from xlbench.models import bert, heads, lora
+from xlbench.parallel import partitioning
 from xlbench.system.errors import UserError
 from xlbench.training.objectives.contract import Batch, Params
 
@@ -104,7 +104,8 @@ class Lanes:
         self.frozen, self.adapt, self.method = frozen, adapt, METHODS[method]
         self.rereads = self.method.lora or (adapt.frozen_dropout and not self.method.encoder)
         self._objective, mesh = frozen.objective, frozen.mesh
-        self._of_words = features.VIEWS[self._objective.view].labels == 'word'
+        self._everywhere = partitioning.replicated(mesh)
+        self._of_words = frozen.corpus.of_words
         # Whether the trained part reads hidden states, or a frozen pooler's output.
         self._hidden = self.method.pooler or self._of_words
         self._adam = optax.scale_by_adam(**adapt.adam)
@@ -182,7 +183,7 @@ class Lanes:
         dev = corpus.dev(shots)
         dev = None if dev is None else self._evaluated(shots, dev)
         params = traverse_util.unflatten_dict(params, sep='/')
-        return put(LaneData(dev, params, shared, arrays), self.frozen.mesh)
+        return jax.device_put(LaneData(dev, params, shared, arrays), self._everywhere)
 
     def test(self, shots: int) -> EvalSet:
         """Puts the test set on the devices; that of the last number of shots is kept."""
@@ -191,7 +192,7 @@ class Lanes:
         if self._test_of is None or self._test_of[0] != key:
             self._test_of = None  # Its memory is free now.
             examples = self._evaluated(shots, self.frozen.corpus.test)
-            self._test_of = key, put(examples, self.frozen.mesh)
+            self._test_of = key, jax.device_put(examples, self._everywhere)
         return self._test_of[1]
 
     def _evaluated(self, shots: int, examples: EvalSet) -> EvalSet:
@@ -370,11 +371,8 @@ class Lanes:
         return jnp.where(examples.take >= 0, jnp.concatenate(labels)[examples.take], -1)
 
     def _score(self, params: Params, data: LaneData) -> jax.Array:
-        """Scores a lane on the development set: [2] int32, numerator and denominator.
-
-        Of accuracy, or of the F1 of chunks, which is 2 right / (predicted + gold). Whole numbers,
-        so that equal scores are equal on every device.
-        """
+        """Scores a lane on the development set: [2] int32, numerator and denominator."""
+        # Of accuracy, or of F1, 2 right / (predicted + gold): equal scores are so on every device.
         gold, labels = data.dev.gold, self._labels(params, data, data.dev)
         if not self._of_words:
             return jnp.stack([jnp.sum(labels == gold), jnp.int32(len(gold))])

@@ -15,6 +15,7 @@ Tables 3 and 14 and some figures need the prepared data of the sweeps.
 """
 
 import pathlib
+import statistics
 import sys
 from collections.abc import Iterable, Sequence
 
@@ -43,13 +44,10 @@ FLAGS = (
 )
 
 
-def table(workdir: str, max_width: int = 120) -> str:
-    """Returns the tables of one sweep that need nothing but its results, `max_width` columns wide.
-    """
-    blocks = []
-    for system in systems_lib.systems([Sweep.read(workdir)]):
-        blocks += tables.of_results(system)
-    return '\n\n'.join(render.screen(block, max_width) for block in blocks)
+def table(workdir: str) -> str:
+    """Returns the tables of one sweep that need nothing but its results."""
+    [system] = systems_lib.systems([Sweep.read(workdir)])
+    return '\n\n'.join(map(render.screen, tables.of_results(system)))
 
 
 def markdown(made: Sequence[tuple[System, Sequence[Table]]], figures: str = '') -> str:
@@ -107,25 +105,23 @@ def write(sweeps: Sequence[Sweep], output: str, searched: Sequence[str] = ()) ->
 
 def comma_separated(systems: Iterable[System]) -> str:
     """Writes every group of every system as one line: tidy, for other tools."""
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for system in systems:
+        of_group: dict[Group, tuple[object, ...]] = {}
         for group, stats in sorted(system.groups.items()):
-            printed = system.paper(group) or ('', '')
+            counts = (len(stats.scores), len(stats.empty)) if group.shots else ('', '')
             numbers = (stats.mean, '', '', '', '') if stats.rows else ('',) * 5
             if group.shots and stats.rows:
-                spread = (stats.deviation, stats.population)
-                numbers = (stats.mean, *spread, min(stats.scores), max(stats.scores))
-            counts = (len(stats.scores), len(stats.empty)) if group.shots else ('', '')
-            rows.append((
-                system.label, system.data, system.task, *group, stats.learning_rate, stats.seed,
-                system.metric, *counts, *numbers, *printed,
-            ))  # fmt: skip
-        group = Group(system.source_language, 0, ZERO_SHOT)
-        if group not in system.groups and not isinstance(system.source_score, str):
-            rows.append((
-                system.label, system.data, system.task, *group, None, None, system.metric, '', '',
-                system.source_score[0], '', '', '', '', *(system.paper(group) or ('', '')),
-            ))  # fmt: skip
+                scores = stats.scores.tolist()
+                spread = (stats.deviation, statistics.pstdev(scores))
+                numbers = (stats.mean, *spread, min(scores), max(scores))
+            of_group[group] = (stats.learning_rate, stats.seed, system.metric, *counts, *numbers)
+        if not isinstance(score := system.source_score, str):
+            group = Group(system.source_language, 0, ZERO_SHOT)
+            of_group.setdefault(group, (None, None, system.metric, '', '', score[0], *[''] * 4))
+        for group, values in of_group.items():
+            about = (system.name or system.sweeps[0].name, system.data, system.task)
+            rows.append((*about, *group, *values, *(system.paper(group) or ('', ''))))
     return render.comma_separated(_CSV_FIELDS, rows)
 
 

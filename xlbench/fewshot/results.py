@@ -183,8 +183,8 @@ class Journal:
                 )
             return
         _save_labels(path, gold)
-        note = json.dumps(msgspec.structs.asdict(test_set), ensure_ascii=False, indent=1)
-        files.write(path_of(self._workdir, task, language, suffix='.json'), note + '\n')
+        note = files.as_json(msgspec.structs.asdict(test_set))
+        files.write(path_of(self._workdir, task, language, suffix='.json'), note)
 
     def _write_predictions(self, row: Row, predicted: np.ndarray, num_buckets: int) -> None:
         path, labels = row.predictions(self._workdir), _as_bytes(predicted)

@@ -8,7 +8,7 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from concurrent import futures
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import jax
@@ -72,31 +72,28 @@ class Source:
         return plan.load(params)
 
 
+@dataclass
 class Runner:
     """The sweep as it goes on: its journal, its plan, its progress, and its log.
 
     After every result `check` is called, which raises Interrupted if the process was told to end.
     """
 
-    def __init__(
-        self,
-        config: ConfigDict,
-        adapt: Adapt,
-        workdir: str,
-        source: Source,
-        mesh: Mesh,
-        journal: results.Journal,
-        check: Callable[[], None],
-    ):
-        self._task, self._adapt = config.task, adapt
-        self._folder, self._source, self._mesh = pathlib.Path(workdir), source, mesh
-        self.log = tracking.open_log(config, workdir)
-        self._journal, self._check = journal, check
-        path = untrusted.file(self._folder, 'plan.json')
+    config: ConfigDict
+    adapt: Adapt
+    workdir: pathlib.Path
+    source: Source
+    mesh: Mesh
+    journal: results.Journal
+    check: Callable[[], None]
+
+    def __post_init__(self):
+        self.log = tracking.open_log(self.config, str(self.workdir))
+        path = untrusted.file(self.workdir, 'plan.json')
         self._at_once = files.read_json(path, dict[str, _AtOnce]) if path else {}
-        asked = {row.key for row in planned(self._task, adapt)}
+        asked = {row.key for row in planned(self.config.task, self.adapt)}
         self._total = len(asked)
-        self._before = self._done = sum(row.key in asked for row in journal.rows)
+        self._before = self._done = sum(row.key in asked for row in self.journal.rows)
         self._began = time.monotonic()
         self.log.rewind(self._before)
 
@@ -105,44 +102,40 @@ class Runner:
 
         A language that is done leaves `corpora`.
         """
-        if self._journal.dropped:
-            self.log.line(self._journal.dropped)
+        if self.journal.dropped:
+            self.log.line(self.journal.dropped)
         if self._before:
             self.log.line(f'resumed with {self._before} of {self._total} results')
-        if others := len(self._journal.rows) - self._before:
+        if others := len(self.journal.rows) - self._before:
             self.log.line(f'{others} other results, which this command does not need, are kept')
         # Not finished, until all that is asked for now is in the tables.
-        (self._folder / 'DONE').unlink(missing_ok=True)
+        (self.workdir / 'DONE').unlink(missing_ok=True)
         try:
             for language in list(corpora):
                 self._run_language(language, corpora.pop(language))
         except Interrupted as error:
             raise Interrupted(
                 f'{error}: {self._done} of {self._total} results are in '
-                f'{self._folder}; the same command continues from there'
+                f'{self.workdir}; the same command continues from there'
             ) from None
-        ordered = in_order(self._journal.rows)
-        results.write_csv(ordered, self._folder / 'results.csv')
-        self.log.line('\n' + report.table(str(self._folder)))
-        files.write(self._folder / 'DONE', f'{len(ordered)}\n')
+        ordered = in_order(self.journal.rows)
+        results.write_csv(ordered, self.workdir / 'results.csv')
+        self.log.line('\n' + report.table(str(self.workdir)))
+        files.write(self.workdir / 'DONE', f'{len(ordered)}\n')
         self.log.finish()
-
-    def close(self) -> None:
-        """Closes the files."""
-        self.log.close()
 
     def _run_language(self, language: str, corpus: corpus_lib.Corpus) -> None:
         """Adapts to one language; its arrays are there no longer than that."""
         gc.collect()  # Of the language before.
         gold = corpus.test.gold
-        self._journal.add_gold(self._task, language, gold, corpus.labels, corpus.test_size)
-        for start in self._adapt.starts:
-            rows = planned(self._task, self._adapt, [language], [start])
-            left = [row for row in rows if not self._journal.has(row.key)]
+        self.journal.add_gold(self.config.task, language, gold, corpus.labels, corpus.test_size)
+        for start in self.adapt.starts:
+            rows = planned(self.config.task, self.adapt, [language], [start])
+            left = [row for row in rows if not self.journal.has(row.key)]
             if not left:
                 continue
-            source, params = self._source, self._source.params(start)
-            frozen = FrozenEncoder(source.model, source.objective, params, corpus, self._mesh)
+            source, params = self.source, self.source.params(start)
+            frozen = FrozenEncoder(source.model, source.objective, params, corpus, self.mesh)
             if not left[0].shots:
                 self._zero_shot(left.pop(0), frozen)
             for row in left:
@@ -153,25 +146,24 @@ class Runner:
                 self._run_method(method, [*rows], frozen)
 
     def _add(self, row: Row, predicted: np.ndarray | None = None, num_buckets: int = 0) -> None:
-        self._journal.add(row, predicted, num_buckets)
+        self.journal.add(row, predicted, num_buckets)
         self._done += 1
 
     def _zero_shot(self, row: Row, frozen: FrozenEncoder) -> None:
         corpus, predicted = frozen.corpus, frozen.predict(frozen.corpus.test)
-        view = self._source.objective.view
-        test_score = score(view, corpus.labels, corpus.test.gold, predicted)
+        test_score = score(corpus.of_words, corpus.labels, corpus.test.gold, predicted)
         self._add(replace(row, score=test_score, status='done'), predicted)
         self.log.line(
             f'{row.language}, start {row.start}, without adaptation: '
             f'{row.metric} {test_score:.2f} on {corpus.test_size} examples'
         )
         self._track(row, [test_score])
-        self._check()
+        self.check()
 
     def _run_method(self, method: str, left: Sequence[Row], frozen: FrozenEncoder) -> None:
         """Adapts by one method, group after group."""
         gc.collect()  # What was compiled before refers to itself, and to memory of the devices.
-        lanes = Lanes(frozen, self._adapt, method)
+        lanes = Lanes(frozen, self.adapt, method)
         groups = [[*rows] for _, rows in itertools.groupby(left, lambda row: row.group)]
         with futures.ThreadPoolExecutor(1) as beside:
             compiled = None
@@ -186,22 +178,18 @@ class Runner:
         beside: futures.Executor,
         following: Sequence[Row] | None,
     ) -> futures.Future[tuple[Adapter, int]] | None:
-        """Adapts to what is left of a group, none of an empty bucket.
-
-        While its programs run, `beside` compiles those of the next group of the same method,
-        `following`. It returns that `_adapter`, which becomes `compiled` of the next call.
-        """
+        """Adapts to what is left of a group, and compiles for the `following` one `beside` it."""
         group = rows[0].group
         adapter, at_once = compiled.result() if compiled else self._adapter(lanes, group)
         # A user who says how many run at once means all of them.
-        streams = 1 if self._adapt.at_once else adapter.streams(len(rows), at_once)
+        streams = 1 if self.adapt.at_once else adapter.streams(len(rows), at_once)
         self.log.line(
             f'{group.language}, {group.shots} shots, {group.method}, start {group.start}: '
             f'{len(rows)} adaptations, {at_once * streams} at once'
         )
         said, scores, coming = time.monotonic(), [], None
         may_compile = following and adapter.may_compile_beside(at_once, streams)
-        keep = [row for row in rows if row.bucket < self._adapt.keep_params]
+        keep = [row for row in rows if row.bucket < self.adapt.keep_params]
         # An error does not go on before the streams have ended.
         with contextlib.closing(adapter.run(rows, at_once, keep, streams)) as adapted:
             for row, predicted, params in adapted:
@@ -215,21 +203,18 @@ class Runner:
                     said = time.monotonic()
                     rate = (self._done - self._before) / (said - self._began)
                     self.log.line(progress(self._done, self._total, rate, row.metric, scores))
-                self._check()
+                self.check()
         self._track(rows[0], scores)
         return coming
 
     def _adapter(self, lanes: Lanes, group: Group, ahead: bool = False) -> tuple[Adapter, int]:
-        """Returns the adapter of a group, and how many lanes run at once, as plan.json has it.
-
-        Its programs are compiled `ahead`, or when they are first called.
-        """
+        """Returns the adapter of a group, and how many lanes run at once, as plan.json has it."""
         adapter, known = Adapter(lanes, group.shots), self._at_once.get(group.name)
-        if known is None or known % self._mesh.size:  # There were other devices.
+        if known is None or known % self.mesh.size:  # There were other devices.
             # At most one lane a bucket: the number of rows may change when a sweep grows.
             most = len(lanes.frozen.corpus.bucket_sizes(group.shots))
-            self._at_once[group.name] = self._adapt.at_once or adapter.lanes_at_once(most)
-            files.write(self._folder / 'plan.json', files.as_json(self._at_once))
+            self._at_once[group.name] = self.adapt.at_once or adapter.lanes_at_once(most)
+            files.write(self.workdir / 'plan.json', files.as_json(self._at_once))
         if ahead:
             adapter.compile(self._at_once[group.name])
         return adapter, self._at_once[group.name]
@@ -242,10 +227,10 @@ class Runner:
 
     def _keep(self, row: Row, params: Params) -> None:
         """Writes adapted parameters as a workdir, for xlbench.evaluate, predict and convert."""
-        folder = row.adapted(self._folder)
+        folder = row.adapted(self.workdir)
         shutil.rmtree(folder, ignore_errors=True)  # What a killed process has begun to write.
-        about = config_lib.read_about(self._source.workdir)
-        vocabulary = tokenizers.path_of_workdir(self._source.workdir, about)
+        about = config_lib.read_about(self.source.workdir)
+        vocabulary = tokenizers.path_of_workdir(self.source.workdir, about)
         config = ConfigDict(about.pop('config'))
         if METHODS[row.method].cosine:
             with config.unlocked():

@@ -8,11 +8,10 @@ from typing import Annotated, Literal
 import numpy as np
 
 from xlbench.benchmarks import topics
-from xlbench.data import features
 from xlbench.fewshot.results import ZERO_SHOT, Row, bucket_numbers
 from xlbench.metrics import tagging
 from xlbench.settings.ranges import Block, Meta, check_keys
-from xlbench.system.errors import UserError, unknown
+from xlbench.system.errors import UserError, check_known
 
 STARTS = ('source', 'none')
 _MAY_BE_EMPTY = ('head_learning_rates', 'lora_learning_rates', 'source_learning_rates')
@@ -138,10 +137,9 @@ class Adapt(Block, where='config.adapt'):
                 raise UserError(f'config.adapt.{key} is {values!r}; give one or more, as (A, B)')
             if len(set(values)) < len(values):
                 raise UserError(f'config.adapt.{key} is {tuple(values)}; it has one value twice')
-            for value in values:
-                if value not in allowed.get(key, values):
-                    known = map(str, allowed[key])
-                    raise unknown(f'value for {task} in config.adapt.{key}', f'{value}', known)
+            for value in values if key in allowed else ():
+                known = [*map(str, allowed[key])]
+                check_known(f'value for {task} in config.adapt.{key}', f'{value}', known)
         if not self.numbers:
             buckets = tuple(self.buckets) if isinstance(self.buckets, list) else self.buckets
             raise UserError(
@@ -165,13 +163,12 @@ class Adapt(Block, where='config.adapt'):
         return own or self.learning_rates
 
 
-def score(view: str, labels: Sequence[str], gold: np.ndarray, predicted: np.ndarray) -> float:
-    """Scores tags by chunk F1 and labels by accuracy, 0 to 100, as xlbench.metrics does.
+def score(of_words: bool, labels: Sequence[str], gold: np.ndarray, predicted: np.ndarray) -> float:
+    """Scores labels of words by chunk F1, and of texts by accuracy, 0 to 100, as metrics do.
 
-    `view` is one of features.VIEWS; `gold` and `predicted` are [W] numbers of labels, -1 between
-    sentences.
+    `gold` and `predicted` are [W] numbers of labels, -1 between sentences.
     """
-    if features.VIEWS[view].labels == 'text':
+    if not of_words:
         return 100.0 * int((gold == predicted).sum()) / len(gold)
     counts = (where.sum() for where in tagging.Chunks(labels).compare(gold, predicted))
     return 100.0 * float(tagging.f1(*counts)[0])

@@ -146,9 +146,9 @@ def sweep(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
                 search(config, adapt, workdir, joined)
             else:
                 train.train(config.source, source_workdir, joined)
-        with contextlib.closing(
-            Runner(config, adapt, workdir, source, mesh, journal, interruption.check)
-        ) as runner:
+        folder, check = pathlib.Path(workdir), interruption.check
+        runner = Runner(config, adapt, folder, source, mesh, journal, check)
+        with contextlib.closing(runner.log):
             for line in (*introduction(config, adapt, workdir, mesh, joined), *surveys):
                 runner.log.line(line)
             runner.run(corpora)
@@ -245,11 +245,7 @@ def _of_language(config: ConfigDict, adapt: Adapt, language: str) -> list[tuple[
 
 def needed_data(config: ConfigDict, adapt: Adapt) -> list[tuple[str, str]]:
     """Returns (task or mixture, split) of all that `open_data` opens."""
-    pairs = [
-        pair
-        for language in adapt.languages
-        for pair in _of_language(config, adapt, language)
-    ]
+    pairs = [pair for language in adapt.languages for pair in _of_language(config, adapt, language)]
     if not config.source_workdir:
         pairs += config_lib.needed_splits(config.source)
     return list(dict.fromkeys(pairs))

@@ -73,8 +73,7 @@ class SacreBleu(_OfSacreBleu):
     tokenize: str = '13a'  # One of TOKENIZERS.
 
     def __post_init__(self):
-        if self.tokenize not in TOKENIZERS:
-            raise errors.unknown('tokenizer of sacrebleu', self.tokenize, TOKENIZERS)
+        errors.check_known('tokenizer of sacrebleu', self.tokenize, TOKENIZERS)
 
     @classmethod
     def for_language(cls, lang: str) -> 'SacreBleu':

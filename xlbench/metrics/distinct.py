@@ -10,11 +10,10 @@ that answers every input with one text can reach 100 in it, so a third number st
 
 import dataclasses
 from collections.abc import Hashable, Sequence
-from typing import ClassVar
 
 from xlbench.benchmarks import languages
 from xlbench.metrics import contract
-from xlbench.metrics.contract import Scores
+from xlbench.metrics.contract import Scored, Scores, Targets
 from xlbench.system import errors
 
 _TOKENIZERS = {
@@ -24,7 +23,7 @@ _TOKENIZERS = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Distinct:
+class Distinct(contract.OfTexts):
     """Distinct-1 and distinct-2, 0 to 100, of the predictions; the targets do not matter.
 
     A hypothesis without any n-gram (an empty one; for n = 2 a single word too) counts as 0 in the
@@ -32,11 +31,9 @@ class Distinct:
     """
 
     tokenize: str = 'words'  # At whitespace; 'characters' takes every character but whitespace.
-    several_references: ClassVar[bool] = True
 
     def __post_init__(self):
-        if self.tokenize not in _TOKENIZERS:
-            raise errors.unknown('tokenizer of Distinct', self.tokenize, _TOKENIZERS)
+        errors.check_known('tokenizer of Distinct', self.tokenize, _TOKENIZERS)
 
     @classmethod
     def for_language(cls, lang: str) -> 'Distinct':
@@ -47,24 +44,20 @@ class Distinct:
     def signature(self) -> str:
         return f'distinct|tok:{self.tokenize}|case:mixed|empty:0|version:1'
 
-    def __call__(self, targets: Sequence[str], predictions: Sequence[str]) -> Scores:
-        """Mean over hypotheses, and over the corpus.
+    def with_examples(self, targets: Targets, predictions: Sequence[str]) -> Scored:
+        """Mean over hypotheses, and over the corpus; distinct_1 and distinct_2 of each hypothesis.
 
         Example: predictions ['a b a b'] -> distinct_1 50, distinct_2 66.7, both corpus alike.
         """
-        scores = contract.mean(self.per_example(targets, predictions))
+        contract.check_references(targets, predictions)
+        rows: list[Scores] = [
+            {f'distinct_{n}': _share(self._ngrams(text, n)) for n in (1, 2)} for text in predictions
+        ]
+        scores = contract.mean(rows)
         for n in (1, 2):
             ngrams = [ngram for text in predictions for ngram in self._ngrams(text, n)]
             scores[f'distinct_{n}_corpus'] = _share(ngrams)
-        scores['distinct_texts'] = _share(predictions)
-        return scores
-
-    def per_example(self, targets: Sequence[str], predictions: Sequence[str]) -> list[Scores]:
-        """Computes distinct_1 and distinct_2 of each hypothesis."""
-        contract.check_references(targets, predictions)
-        return [
-            {f'distinct_{n}': _share(self._ngrams(text, n)) for n in (1, 2)} for text in predictions
-        ]
+        return scores | {'distinct_texts': _share(predictions)}, rows
 
     def _ngrams(self, text: str, n: int) -> list[tuple[str, ...]]:
         tokens = _TOKENIZERS[self.tokenize](text)

@@ -71,8 +71,7 @@ def load(path: str) -> Fit:
             f'{path} is not a fitted rating: its format is {errors.shortened(fit.format)}, not '
             f'{FORMAT}; make it with xlbench.annotate fit'
         )
-    if fit.regressor not in REGRESSORS:
-        raise errors.unknown(f'regressor of {path}', fit.regressor, REGRESSORS)
+    errors.check_known(f'regressor of {path}', fit.regressor, REGRESSORS)
     if len(fit.x) != len(fit.y) or any(len(row) != len(fit.features) for row in fit.x):
         raise UserError(f'{path}: scores and ratings do not fit its {len(fit.features)} features')
     return fit

@@ -76,10 +76,8 @@ class MrsRouge(contract.OfTexts):
 
     def __post_init__(self):
         languages.get(self.lang)  # An unknown one shall be said now, not after a day of training.
-        if self.ngrams not in NGRAMS:
-            raise errors.unknown('kind of n-grams', self.ngrams, NGRAMS)
-        if self.dist2_denominator not in DENOMINATORS:
-            raise errors.unknown('denominator of dist_2', self.dist2_denominator, DENOMINATORS)
+        errors.check_known('kind of n-grams', self.ngrams, NGRAMS)
+        errors.check_known('denominator of dist_2', self.dist2_denominator, DENOMINATORS)
         if self.nbest < 1 or self.max_hyp_len < 1:
             raise errors.UserError(
                 f'nbest is {self.nbest} and max_hyp_len {self.max_hyp_len}; both count from 1'
@@ -340,7 +338,7 @@ def ranks_in_set(ranks: Sequence[int], gold: Sequence[int]) -> dict[str, float]:
 
 
 def suggested_ranks(
-    gold: Sequence[int], suggestions: Sequence[Sequence[int]], set_size: int, count: int = 3
+    gold: Sequence[int], suggestions: Sequence[Sequence[int]], set_size: int
 ) -> dict[str, float]:
     """Computes what microsoft/MRS logs; nothing if no example counts.
 
@@ -350,15 +348,14 @@ def suggested_ranks(
     Args:
       gold: [n], response ids of the right replies.
       suggestions: [n], response ids of the suggestions, best first. Examples with fewer than
-        `count` of them are left out.
+        three of them are left out.
       set_size: how many responses the set has.
-      count: suggestions to a message.
     """
-    kept = [i for i, ids in enumerate(suggestions) if len(ids) == count]
+    kept = [i for i, ids in enumerate(suggestions) if len(ids) == 3]
     if not kept:
         return {}
     reciprocal, hits = np.array(
-        [reciprocal_rank(gold[i], suggestions[i], count) for i in kept], np.float64
+        [reciprocal_rank(gold[i], suggestions[i], 3) for i in kept], np.float64
     ).T
     mrr = float(reciprocal.mean())
     macro = float(_means(reciprocal, [gold[i] for i in kept]).sum()) / set_size

@@ -52,17 +52,10 @@ _IDEOGRAPH = regex.compile(
 )
 
 
-def _cleaned(char: str) -> str:
-    """A character as it is kept: itself, a space where words part, '' to drop it."""
-    category = unicodedata.category(char)
-    if char in '\t\n\r' or category == 'Zs':
-        return ' '
-    if char == '\ufffd' or category.startswith('C'):
-        return ''  # Also U+200D, the joiner inside emoji, which so fall apart.
-    return ' ' if words.is_mark(char) else char
-
-
-_CHARACTERS = words.Table(_cleaned)
+# U+200D is the joiner inside emoji, which so fall apart.
+_CHARACTERS = words.Table(
+    lambda char: ' ' if words.is_mark(char) else words.cleaned(char).replace('\u200d', '')
+)
 
 
 def sanitize(text: str) -> str:
@@ -219,10 +212,10 @@ def official_csv(scores: Sequence[Numbers], aggregate: bool = True, seed: int = 
     fields = {'R': 'recall', 'P': 'precision', 'F': 'fmeasure'}
     if not aggregate:
         columns = [(kind, letter) for kind in scores[0] for letter in 'PRF']
-        lines = [','.join(['id', *(f'{kind}-{letter}' for kind, letter in columns)])]
+        lines = [['id', *map('-'.join, columns)]]
         for i, row in enumerate(scores):
-            lines.append(','.join([str(i), *(f'{row[k][fields[c]]:f}' for k, c in columns)]))
-        return '\n'.join(lines) + '\n'
+            lines.append([str(i), *(f'{row[k][fields[c]]:f}' for k, c in columns)])
+        return '\n'.join(map(','.join, lines)) + '\n'
     words.load_nltk()  # rouge_score imports it.
     from rouge_score import scoring
 
@@ -234,19 +227,17 @@ def official_csv(scores: Sequence[Numbers], aggregate: bool = True, seed: int = 
         drawn = aggregator.aggregate()
     finally:
         np.random.set_state(before)
-    lines = ['score_type,low,mid,high']
+    lines = [['score_type', 'low', 'mid', 'high']]
     for kind, levels in drawn.items():
         for letter, field in fields.items():
-            values = (f'{getattr(level, field):f}' for level in levels)
-            lines.append(','.join([f'{kind}-{letter}', *values]))
-    return '\n'.join(lines) + '\n'
+            lines.append([f'{kind}-{letter}', *(f'{getattr(level, field):f}' for level in levels)])
+    return '\n'.join(map(','.join, lines)) + '\n'
 
 
 def _scorer_name(lang: str | None) -> str | None:
     names = {language.name for language in languages.LANGUAGES.values()}
     if lang is None or lang in names or lang in _ALIASES:
         return lang
-    if lang not in languages.LANGUAGES:
-        hint = f'A{languages.HOW_TO_ADD[1:]}'
-        raise errors.unknown('language', lang, [*languages.LANGUAGES, *names], hint)
+    hint = f'A{languages.HOW_TO_ADD[1:]}'
+    errors.check_known('language', lang, [*languages.LANGUAGES, *names], hint)
     return languages.LANGUAGES[lang].name

@@ -27,14 +27,8 @@ from xlbench.system import errors
 UNSCORED = ('-NONE-', 'NFP', 'AFX')
 CUT = '<CUT>'
 PAD = '<PAD>'  # The class of fsxlt/code's taggers that no word has; see HeadConfig.pad_label.
-OUTSIDE = 'O'
 Array = Any  # Of numpy, or of jax.
 _SEQEVAL = '0.0.12'  # The version whose chunks are counted; it is of the time of the paper.
-
-
-def split(text: str) -> list[str]:
-    """The tags of a sentence; an empty text has none."""
-    return text.split()
 
 
 class Chunks:
@@ -51,7 +45,7 @@ class Chunks:
         """Tag i is `tags[i]`; -1 is an O, between sentences too."""
         states = [_state(tag) for tag in tags]
         # The last two rows: what is before the first tag, and the O that -1 stands for.
-        states += [(OUTSIDE, ''), _state(OUTSIDE)]
+        states += [('O', ''), _state('O')]
         self._before_all = len(tags)
         kinds = {kind: i for i, kind in enumerate(dict.fromkeys(kind for _, kind in states))}
         self._kinds = np.array([kinds[kind] for _, kind in states])
@@ -137,8 +131,7 @@ class ChunkF1(contract.OfTexts):
     several_references: ClassVar[bool] = False
 
     def __post_init__(self):
-        if self.seqeval != _SEQEVAL:
-            raise errors.unknown('version of seqeval', self.seqeval, [_SEQEVAL])
+        errors.check_known('version of seqeval', self.seqeval, [_SEQEVAL])
 
     @property
     def signature(self) -> str:
@@ -150,22 +143,12 @@ class ChunkF1(contract.OfTexts):
     def with_examples(self, targets: Sequence[str], predictions: Sequence[str]) -> Scored:
         """Computes chunk_f1, chunk_precision and chunk_recall of all sentences, and of each."""
         sentences = scored(targets, predictions)
-        numbers: dict[str, int] = {}
+        tags = sorted({tag for sentence in sentences for pair in sentence for tag in pair})
+        numbers = {tag: number for number, tag in enumerate(tags)} | {'': -1}
         # An O behind every sentence.
-        gold, predicted = (
-            np.array(
-                [
-                    number
-                    for sentence in sentences
-                    for number in (
-                        *(numbers.setdefault(pair[side], len(numbers)) for pair in sentence),
-                        -1,
-                    )
-                ]
-            )
-            for side in (0, 1)
-        )
-        compared = Chunks(list(numbers)).compare(gold, predicted)
+        pairs = [pair for sentence in sentences for pair in (*sentence, ('', ''))]
+        gold, predicted = np.array([[numbers[tag] for tag in pair] for pair in pairs]).T
+        compared = Chunks(tags).compare(gold, predicted)
         firsts = np.cumsum([0, *(len(sentence) + 1 for sentence in sentences[:-1])])
         counts = np.stack([np.add.reduceat(where.astype(int), firsts) for where in compared])
         examples = np.stack(f1(*counts), -1)
@@ -193,7 +176,7 @@ class TagAccuracy:
     def __call__(self, targets: Sequence[str], predictions: Sequence[str]) -> Scores:
         """Computes tag_accuracy; tag_scored, the share of all words that count; and by tag."""
         words = [pair for sentence in scored(targets, predictions) for pair in sentence]
-        total = sum(len(split(target)) for target in targets)
+        total = sum(len(target.split()) for target in targets)
         scores = {'tag_accuracy': _share(words), 'tag_scored': 100.0 * len(words) / max(total, 1)}
         if self.per_tag:
             by_tag: dict[str, list[tuple[str, str]]] = {}
@@ -219,7 +202,7 @@ def scored(targets: Sequence[str], predictions: Sequence[str]) -> list[list[tupl
     contract.check(targets, predictions)
     sentences = []
     for i, texts in enumerate(zip(targets, predictions, strict=True)):
-        gold, predicted = map(split, texts)
+        gold, predicted = map(str.split, texts)
         if len(gold) != len(predicted):
             raise errors.UserError(
                 f'predictions[{i}] has {len(predicted)} tags but its target has {len(gold)}; every '

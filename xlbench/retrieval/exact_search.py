@@ -243,11 +243,9 @@ def _count_before(
     gold_ids: jax.Array,  # [m]; of another device's rows where it is outside 0 .. n - 1
     largest: Callable[[jax.Array], jax.Array],  # Over the devices.
 ) -> jax.Array:
-    """[m] int32: the other responses of this device whose score is at least as large.
-
-    Takes the products twice. Only the very products that the others are compared in tell whether
-    another response is equally good; a product of one pair is rounded differently.
-    """
+    """[m] int32: the other responses of this device whose score is at least as large."""
+    # The products are taken twice: only the very ones that the others are compared in tell whether
+    # another response is equally good; a product of one pair is rounded differently.
     gold_column = gold_ids[:, None]
     lengths = jnp.linalg.norm(vectors, axis=1)
     here = (gold_ids >= 0) & (gold_ids < len(vectors))

@@ -11,7 +11,7 @@ from jax.sharding import Mesh
 from xlbench.data import features
 from xlbench.parallel import partitioning, programs
 from xlbench.parallel.length_batches import QUARTERS, LengthBatch, LengthBatches
-from xlbench.system.errors import UserError, unknown
+from xlbench.system.errors import UserError, check_known
 from xlbench.system.progress import Progress
 from xlbench.system.work import in_flight
 from xlbench.trees import Params
@@ -38,8 +38,7 @@ class TextEncoder:
         max_length: int,
         conventions: features.Conventions,
     ):
-        if side not in SIDES:
-            raise unknown('side of a dual encoder', side, SIDES)
+        check_known('side of a dual encoder', side, SIDES)
         partitioning.check_batch_size(batch_size, mesh)
         self._mesh, self._side, self._conventions = mesh, side, conventions
         self.max_length = max_length

@@ -10,7 +10,7 @@ import signal
 import sys
 import traceback
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from types import FrameType, TracebackType
 
 # What a disk or a file system says when it does not do its part, and what helps.
@@ -104,6 +104,12 @@ def unknown(kind: str, name: str, allowed: Iterable[str], hint: str = '') -> Use
     else:
         choice = f'allowed: {", ".join(allowed[:4])} and {len(allowed) - 4} more'
     return UserError(f'unknown {kind} {shortened(name)}; {choice}' + (f'. {hint}' if hint else ''))
+
+
+def check_known(kind: str, name: str, allowed: Collection[str], hint: str = '') -> None:
+    """Raises the error of `unknown` unless the name is allowed."""
+    if name not in allowed:
+        raise unknown(kind, name, allowed, hint)
 
 
 def check_path(name: str, path: object) -> None:

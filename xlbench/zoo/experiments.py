@@ -243,7 +243,7 @@ def _headline(system: System) -> str:
     known = {
         lang: pair
         for lang in system.languages
-        if all(pair := (system.stats(lang, 0), system.stats(lang, shots)))
+        if all(pair := tuple(system.stats(system.group(lang, k)) for k in (0, shots)))
     }
     if way.start != 'source' or not shots or not known:
         return ''

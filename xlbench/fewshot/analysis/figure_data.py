@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xlbench.benchmarks import topics
 from xlbench.data import features
 from xlbench.fewshot.analysis.sweeps import Adaptations
 from xlbench.fewshot.analysis.systems import System
@@ -109,10 +108,10 @@ def read_words(group: Adaptations) -> Words:
     Raises:
       UserError: data is not prepared, or the test set is not the one that was predicted.
     """
-    sweep, at = group.sweep, (group.task, group.language)
-    gold, words, tags = sweep.gold(*at), [], []
-    test = _records(group, 'test')
-    for record in (test[i] for i in sweep.test_numbers(len(test))):
+    sweep, language = group.sweep, group.language
+    gold, words, tags = sweep.gold(language), [], []
+    test = sweep.open_prepared(language, 'test')
+    for record in test.read(sweep.test_numbers(len(test))):
         # The first words of a sentence are those that fit; see corpus.EvalSet.
         fit = len(features.tag_places(record, sweep.max_tokens))
         texts = (record[f'{side}_pretokenized'].split(' ') for side in ('inputs', 'targets'))
@@ -124,14 +123,15 @@ def read_words(group: Adaptations) -> Words:
         tags.append(SEPARATOR)
     if not np.array_equal(gold, tags):
         raise UserError(
-            f'the prepared test set of {at[0]} in {at[1]} is not the one that was scored'
+            f'the prepared test set of {sweep.task} in {language} is not the one that was scored'
         )
     there = collections.defaultdict(set)
-    for record in _records(group, f'shots_{group.shots}'):
+    shots = sweep.open_prepared(language, f'shots_{group.shots}')
+    for record in shots.read(range(len(shots))):
         there[int(record['bucket'])].update(record['inputs_pretokenized'].split(' '))
     return Words(
         np.array(words, object),
-        improved(gold, sweep.zero_shot(*at), predictions(group)),
+        improved(gold, sweep.zero_shot(language), predictions(group)),
         [there[row.bucket] for row in group.by_bucket],
     )
 
@@ -149,11 +149,6 @@ def with_words(system: System) -> tuple[dict[Adaptations, Words], str]:
     if not missing:
         return readable, ''
     return readable, f'Without {", ".join(missing)}: {next(iter(missing.values()))}.'
-
-
-def _records(group: Adaptations, split: str) -> list[features.Example]:
-    examples = group.sweep.open_prepared(topics.task_name(group.task, group.language), split)
-    return examples.read(range(len(examples)))
 
 
 def confusion(gold: np.ndarray, predicted: np.ndarray, num_labels: int) -> np.ndarray:

@@ -98,15 +98,12 @@ def _draw_panels(
 ) -> str:
     """Draws a panel for each language, or for those that gain most over zero-shot.
 
-    `made` has what is drawn of a group with K shots; K is 0 for the model without adaptation.
-    `rows` gives the rows of a panel's numbers for the CSV, whose `columns` stand behind those that
-    `_write_csv` names; `panel` draws one panel of a `size`, and `names` are those of its axes, as
-    `Axes.set` takes them.
-
-    The result is what the caption says at its end, if there are more languages than panels.
+    `made` has what is drawn of a group with K shots, 0 for the model without adaptation. The CSV
+    has the `columns` behind those of `_write_csv`; `names` are what `Axes.set` takes. The result is
+    what the caption says at its end, if there are more languages than panels.
     """
     numbers = (
-        (group.task, group.language, shots, *row)
+        (group.sweep.task, group.language, shots, *row)
         for (group, shots), one in made.items()
         for row in rows(group, one)
     )
@@ -192,11 +189,11 @@ def _figure2(system: System, stem: pathlib.Path) -> tuple[str]:
     every = sorted({shots for _, shots in adapted})
     rows = []
     for lang in langs:
-        rows.append((one.task, lang, 0, zero[lang], '', ''))
+        rows.append((system.task, lang, 0, zero[lang], '', ''))
         for shots in every:
             group = adapted.get((lang, shots))
             numbers = (group.mean, group.deviation, len(group.scores)) if group else ('', '', 0)
-            rows.append((one.task, lang, shots, *numbers))
+            rows.append((system.task, lang, shots, *numbers))
     _write_csv(stem, ('mean', 'deviation', 'buckets'), rows)
     places = np.arange(len(langs))
     with drawing.figure(stem, max(4.5, 0.34 * len(places) + 1.2), 3.4) as figure:
@@ -223,7 +220,7 @@ def _figure2(system: System, stem: pathlib.Path) -> tuple[str]:
                 label=f'{shots}-shot',
             )
         axes.set_xticks(places, langs)
-        axes.set(title=one.task, ylabel=f'test {one.rows[0].metric}')
+        axes.set(title=system.task, ylabel=f'test {one.rows[0].metric}')
         axes.set_xlim(-0.5, len(places) - 0.5)
         axes.grid(axis='y', alpha=0.3)
         figure.legend(loc='outside lower center', ncols=5, frameon=False)
@@ -304,13 +301,13 @@ def _figure4(system: System, stem: pathlib.Path) -> tuple[str, str]:
 def _figure5(system: System, stem: pathlib.Path) -> tuple[str]:
     having, made = figure_data.fewest_shots(system), {}
     for group in having:
-        at = group.task, group.language
-        labels, zero_shot = group.sweep.test_set(*at).labels, group.sweep.zero_shot(*at)[None]
+        sweep, lang = group.sweep, group.language
+        labels, zero_shot = sweep.test_set(lang).labels, sweep.zero_shot(lang)[None]
         adapted = figure_data.predictions(group)
         if max(zero_shot.max(), adapted.max()) >= len(labels):
-            raise UserError(f'{group.sweep.workdir} has {len(labels)} labels, but predicts others')
+            raise UserError(f'{sweep.workdir} has {len(labels)} labels, but predicts others')
         for shots, predicted in ((0, zero_shot), (group.shots, adapted)):
-            table = figure_data.confusion(group.sweep.gold(*at), predicted, len(labels))
+            table = figure_data.confusion(sweep.gold(lang), predicted, len(labels))
             made[group, shots] = labels, table
 
     def panel(figure, axes, group, drawn):

@@ -1,7 +1,7 @@
 """Reads the workdir of a sweep, finished or not; xlbench/fewshot/results.py says what is in it.
 
 Every number of a group is over its buckets, with the learning rate that is best on dev (see
-`Sweep.learning_rate`), and with the seed that has the most buckets.
+`Adaptations`), and with the seed that has the most buckets.
 """
 
 import collections
@@ -101,12 +101,12 @@ class _Trained(msgspec.Struct):
 
 @dataclasses.dataclass(frozen=True)
 class Sweep:
-    """A sweep's workdir.
+    """A sweep's workdir, of one task.
 
     Attributes:
       config: the resolved config, as it is in config.json.
       about: config.json as far as it is read.
-      rows: all rows, sorted by task, language, shots, method, start, learning rate, bucket, seed.
+      rows: all rows, sorted by language, shots, method, start, learning rate, bucket, seed.
       dropped: a sentence if the last line of results.jsonl was left out; else ''.
     """
 
@@ -135,6 +135,10 @@ class Sweep:
         rows, _, dropped = results.read_rows(folder / 'results.jsonl')
         if not rows:
             raise errors.UserError(f'no adaptation of {workdir} is finished; continue the sweep')
+        if others := sorted({row.task for row in rows} - {rows[0].task}):
+            raise errors.UserError(
+                f'{workdir} has results of {rows[0].task} and {others[0]}; a sweep is of one task'
+            )
         # None first.
         rows.sort(key=lambda row: [(value is not None, value or 0) for value in row.key])
         return cls(folder, config, about, tuple(rows), dropped)
@@ -149,12 +153,7 @@ class Sweep:
     @property
     def task(self) -> str:
         """Returns the task: of the benchmark, or a user's own."""
-        return self.about.config.task
-
-    @property
-    def is_sample(self) -> bool:
-        """Returns whether its data are the embedded sample corpora."""
-        return self.about.data == 'sample'
+        return self.rows[0].task
 
     @property
     def max_tokens(self) -> int:
@@ -215,12 +214,13 @@ class Sweep:
 
     # ---------------------------------------------------------------------------- prepared data
 
-    def open_prepared(self, name: str, split: str) -> prepared.Prepared:
-        """Returns the prepared examples of a SeqIO task that the sweep has read.
+    def open_prepared(self, language: str, split: str) -> prepared.Prepared:
+        """Returns the prepared examples in a language that the sweep has read.
 
         Raises:
           UserError: they are not there any more.
         """
+        name = topics.task_name(self.task, language)
         contents = {**(self._trained.contents or {}), **(self.about.contents or {})}
         data = self.about.config.source.data
         root, vocabulary = self._where(data.root), data.vocabulary
@@ -240,52 +240,47 @@ class Sweep:
 
     # ------------------------------------------------------------------------------ its results
 
-    def learning_rate(self, task: str, group: Group) -> float | None:
-        """Chooses the learning rate of a group's scores; None if nothing of it is finished.
-
-        It is the one with the highest mean dev score over buckets, the smaller one of equals. Only
-        those compete that have the most finished buckets: means over other buckets do not compare.
-        Without a dev set it is the smallest.
-        """
-        return self._rates.get((task, group))
-
     @functools.cached_property
-    def _rates(self) -> dict[tuple[str, Group], float]:
-        groups: dict[tuple[str, Group], dict[float, list[Row]]] = {}
+    def groups(self) -> dict[Group, 'Adaptations']:
+        """Returns the adaptations of each group."""
+        rows: dict[Group, list[Row]] = {}
         for row in self.rows:
-            if row.status == 'done' and row.learning_rate is not None:
-                of_group = groups.setdefault((row.task, row.group), {})
-                of_group.setdefault(row.learning_rate, []).append(row)
-        chosen = {}
-        for group, rates in groups.items():
-            most = max(map(len, rates.values()))
-            full = {rate: rows for rate, rows in rates.items() if len(rows) == most}
-            chosen[group] = min(full, key=lambda rate: (-_mean_dev(full[rate]), rate))
-        return chosen
+            rows.setdefault(row.group, []).append(row)
+        made = {}
+        for group, of_group in rows.items():
+            done: dict[float | None, list[Row]] = {}
+            for row in of_group:
+                if row.status == 'done':
+                    done.setdefault(row.learning_rate, []).append(row)
+            most = max(map(len, done.values()), default=0)
+            full = {rate: of_rate for rate, of_rate in done.items() if len(of_rate) == most}
+            rate = min(full, key=lambda rate: (-_mean_dev(full[rate]), rate or 0), default=None)
+            empty = sorted({row.bucket for row in of_group if row.status == 'empty'})
+            made[group] = Adaptations(self, *group, tuple(full.get(rate, ())), tuple(empty), rate)
+        return made
 
-    def zero_shot(self, task: str, language: str, start: str = 'source') -> np.ndarray:
+    def zero_shot(self, language: str, start: str = 'source') -> np.ndarray:
         """Returns [W] uint8: predictions of the model without adaptation."""
-        return self._load(results.path_of(self.workdir, task, language, ZERO_SHOT, start))
+        path = results.path_of(self.workdir, self.task, language, ZERO_SHOT, start)
+        return results.load_labels(self.workdir, path)
 
-    def gold(self, task: str, language: str) -> np.ndarray:
+    def gold(self, language: str) -> np.ndarray:
         """Returns [W] uint8: the right labels of the test set."""
-        return self._load(results.path_of(self.workdir, task, language, 'gold'))
+        path = results.path_of(self.workdir, self.task, language, 'gold')
+        return results.load_labels(self.workdir, path)
 
     def predicted(self, row: Row) -> np.ndarray:
         """Returns [W] uint8: predictions of an adapted model."""
-        table = self._load(row.predictions(self.workdir))
+        table = results.load_labels(self.workdir, row.predictions(self.workdir))
         if table.ndim == 1:
             return table
         if row.bucket is None or row.bucket >= len(table):
             raise errors.UserError(f'{self.workdir} has no predictions of {row.key}')
         return table[row.bucket]
 
-    def _load(self, path: pathlib.Path) -> np.ndarray:
-        return results.load_labels(self.workdir, path)
-
-    def test_set(self, task: str, language: str) -> TestSet:
+    def test_set(self, language: str) -> TestSet:
         """Reads the names of the labels, and the number of test examples, where noted."""
-        return results.read_test_set(self.workdir, task, language) or TestSet()
+        return results.read_test_set(self.workdir, self.task, language) or TestSet()
 
 
 def _mean_dev(rows: Sequence[Row]) -> float:
@@ -300,17 +295,20 @@ def _mean_dev(rows: Sequence[Row]) -> float:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Adaptations:
-    """The finished adaptations of a group in one sweep, with the learning rate that was chosen.
+    """The finished adaptations of a group in one sweep, with one learning rate.
+
+    It is the one with the highest mean dev score over buckets, the smaller one of equals. Only
+    those compete that have the most finished buckets: means over other buckets do not compare.
+    Without a dev set it is the smallest.
 
     Attributes:
       shots: K; 0 without adaptation.
       rows: one for each bucket and seed.
       empty: numbers of the buckets without an example.
-      learning_rate: None without adaptation.
+      learning_rate: None without adaptation, or if none is finished.
     """
 
     sweep: Sweep
-    task: str
     language: str
     shots: int
     method: str
@@ -345,11 +343,6 @@ class Adaptations:
         return statistics.stdev(self.scores.tolist()) if len(self.scores) > 1 else None
 
     @property
-    def population(self) -> float:
-        """Returns standard deviation of the population (n)."""
-        return statistics.pstdev(self.scores.tolist())
-
-    @property
     def seed(self) -> int | None:
         """Returns the seed of the adaptations in `by_bucket`."""
         return self.by_bucket[0].seed if self.rows else None
@@ -371,24 +364,8 @@ class Adaptations:
     @functools.cached_property
     def zero_shot(self) -> float:
         """Returns the test score of the source-trained model in the sweep; NaN without one."""
-        group = self.task, Group(self.language, 0, ZERO_SHOT)
-        scores = [row.score for row in self.sweep.rows if (row.task, row.group) == group]
-        return scores[0] if scores and scores[0] is not None else math.nan
-
-
-def adaptations(sweep: Sweep, task: str) -> dict[Group, Adaptations]:
-    """Returns the groups of one sweep and task."""
-    rows: dict[Group, list[Row]] = {}
-    for row in sweep.rows:
-        if row.task == task:
-            rows.setdefault(row.group, []).append(row)
-    made = {}
-    for group, of_group in rows.items():
-        rate = sweep.learning_rate(task, group) if group.shots else None
-        done = (row for row in of_group if row.status == 'done' and row.learning_rate == rate)
-        empty = sorted({row.bucket for row in of_group if row.status == 'empty'})
-        made[group] = Adaptations(sweep, task, *group, tuple(done), tuple(empty), rate)
-    return made
+        same = self.sweep.groups.get(Group(self.language, 0, ZERO_SHOT))
+        return same.rows[0].score if same and same.rows else math.nan
 
 
 def _most(

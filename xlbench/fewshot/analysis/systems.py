@@ -13,13 +13,7 @@ from typing import NamedTuple
 
 from xlbench.benchmarks import FEWSHOT, languages as languages_lib, topics
 from xlbench.fewshot.analysis import paper
-from xlbench.fewshot.analysis.sweeps import (
-    Adaptations,
-    SourceTraining,
-    Sweep,
-    adaptations,
-    read_source,
-)
+from xlbench.fewshot.analysis.sweeps import Adaptations, SourceTraining, Sweep, read_source
 from xlbench.fewshot.results import PROMPT, ZERO_SHOT, Group
 from xlbench.metrics import classification, tagging
 from xlbench.reporting import notes, results as runs_results
@@ -72,11 +66,6 @@ class System:
         return f'{topics.title(self.task)} ({self.task}{self.name and ", " + self.name})'
 
     @property
-    def label(self) -> str:
-        """Returns the name, or that of its first workdir."""
-        return self.name or self.sweeps[0].name
-
-    @property
     def metric(self) -> str:
         """Returns the name of the score."""
         return topics.main_score(self.task)
@@ -86,7 +75,7 @@ class System:
         """Returns the adaptations of each group, sweep after sweep."""
         every: dict[Group, list[Adaptations]] = {}
         for sweep in self.sweeps:
-            for group, stats in adaptations(sweep, self.task).items():
+            for group, stats in sweep.groups.items():
                 every.setdefault(group, []).append(stats)
         return every
 
@@ -101,11 +90,8 @@ class System:
     @functools.cached_property
     def adapted(self) -> dict[tuple[str, int], Adaptations]:
         """Returns (language, K) -> adaptations of the whole model from the source-trained one."""
-        return {
-            (lang, shots): stats
-            for (lang, shots, method, start), stats in sorted(self.groups.items())
-            if shots and stats.rows and (method, start) == FULL
-        }
+        full = self.having(**FULL._asdict())
+        return {group[:2]: stats for group, stats in full.items() if stats.rows}
 
     @functools.cached_property
     def source_languages(self) -> frozenset[str]:
@@ -169,13 +155,9 @@ class System:
         method, start = self.way
         return Group(language, shots, method if shots else ZERO_SHOT, start)
 
-    def stats(
-        self, language: str, shots: int, method: str = '', start: str = ''
-    ) -> Adaptations | None:
-        """Returns the scores of a group, by default as `group` has it; None without any."""
-        group = self.group(language, shots)
-        group = group._replace(start=start or group.start)
-        stats = self.groups.get(group._replace(method=method) if method and shots else group)
+    def stats(self, group: Group) -> Adaptations | None:
+        """Returns the adaptations of a group; None if it has no scores."""
+        stats = self.groups.get(group)
         return stats if stats and stats.rows else None
 
     @functools.cached_property
@@ -193,9 +175,9 @@ class System:
     @functools.cached_property
     def data(self) -> str:
         """Returns 'sample', 'official' or 'other', as in reporting.sections."""
-        if any(sweep.is_sample for sweep in self.sweeps):
+        if any(sweep.about.data == 'sample' for sweep in self.sweeps):
             return 'sample'
-        return 'other' if self._reason or not self.comparable else 'official'
+        return 'official' if self.comparable else 'other'
 
     @functools.cached_property
     def about_data(self) -> str:
@@ -223,7 +205,7 @@ class System:
     @property
     def comparable(self) -> tuple[str, ...]:
         """Returns the languages whose scores the paper's may stand beside."""
-        if any(sweep.is_sample for sweep in self.sweeps) or self._reason:
+        if self._reason:
             return ()
         return tuple(lang for lang in self.every_language if lang not in self._mismatches)
 
@@ -257,7 +239,7 @@ class System:
         reasons = {}
         for lang in self.every_language:
             official = FEWSHOT.official_size(self.task, 'test', lang)
-            size = max(sweep.test_set(self.task, lang).num_examples for sweep in self.sweeps)
+            size = max(sweep.test_set(lang).num_examples for sweep in self.sweeps)
             if official is None:
                 reasons[lang] = 'the official size of its test set is not known'
             elif not _is_near(size, official):
@@ -327,10 +309,9 @@ def systems(sweeps: Sequence[Sweep], searched: Sequence[str | pathlib.Path] = ()
     """
     by_model: dict[tuple[str, str], list[Sweep]] = {}
     for sweep in sweeps:
-        for task in dict.fromkeys(row.task for row in sweep.rows):
-            if not topics.is_known(task):
-                raise errors.unknown(f'task in {sweep.workdir}', task, FEWSHOT.tasks)
-            by_model.setdefault((task, sweep.source), []).append(sweep)
+        if not topics.is_known(sweep.task):
+            raise errors.unknown(f'task in {sweep.workdir}', sweep.task, FEWSHOT.tasks)
+        by_model.setdefault((sweep.task, sweep.source), []).append(sweep)
     number = collections.Counter(task for task, _ in by_model)
     folders = collections.Counter(members[0].name for members in by_model.values())
     others: dict[str, list[pathlib.Path]] = {}
@@ -360,8 +341,8 @@ def gains(system: System, shots: int | None) -> dict[str, float]:
     """
     every, gained = system.way_shots if shots is None else (shots,), {}
     for lang in system.languages:
-        adapted = [system.stats(lang, k) for k in every]
-        if adapted and all(adapted) and (low := system.stats(lang, 0)):
+        low, *adapted = (system.stats(system.group(lang, k)) for k in (0, *every))
+        if low and adapted and all(adapted):
             gained[lang] = statistics.fmean(high.mean - low.mean for high in adapted)
     return gained
 
@@ -378,13 +359,15 @@ def about_groups(system: System, **fields: str) -> list[str]:
         without = ', without source training' if start == 'none' and method != PROMPT else ''
         lines.append(f'Method: {METHODS.get(method, method)}{without}.')
     trained = {group: stats for group, stats in groups.items() if group.method != PROMPT}
-    for has_dev, how in ((True, 'the highest mean dev score over buckets'), (False, '')):
+    for has_dev, how in (
+        (True, 'with the highest mean dev score over buckets'),
+        (False, 'the smallest, as there is no dev set'),
+    ):
         rates: dict[float, list[str]] = {}
         for group, stats in trained.items():
             if stats.rows and stats.has_dev == has_dev:
                 rates.setdefault(stats.learning_rate, []).append(_name(group, fields))
         if rates:
-            how = f'with {how}' if has_dev else 'the smallest, as there is no dev set'
             lines.append(f'Learning rate ({how}): {_by_rate(rates)}.')
     seeds = sorted({str(stats.seed) for stats in trained.values() if stats.rows})
     lines += [f'Seed {", ".join(seeds)}.'] if seeds else []

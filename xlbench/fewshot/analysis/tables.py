@@ -1,15 +1,6 @@
 """The tables of arXiv:2012.15682 from sweeps, and the paper's numbers where they may be compared.
 
-In place of a table that cannot be made, one line says why.
-
-  about          table 1: the task, its metric, labels and languages
-  source         table 7: source training in English, and the search of its learning rate
-  scores         tables 2, 12 and 13: mean and standard deviation by language and shots K
-  scripts        section 5.2: mean gains of languages in Latin script, and of the others
-  starts         tables 4 and 11: adaptation of a model without source training
-  methods        table 6: the parts of the model that are trained
-  correlations   table 3: gains against lexical overlap and features of word order
-  overlap_table  table 14: the lexical overlap of buckets with the source training examples
+In place of a table that cannot be made, one line says why. All of them are in `MAKERS`.
 """
 
 import statistics
@@ -19,7 +10,7 @@ from xlbench.benchmarks import FEWSHOT, languages, topics
 from xlbench.data import prepared
 from xlbench.data.features import Example
 from xlbench.fewshot.analysis import paper
-from xlbench.fewshot.analysis.sweeps import Adaptations, Sweep, read_source
+from xlbench.fewshot.analysis.sweeps import Adaptations, read_source
 from xlbench.fewshot.analysis.systems import METHODS, System, about_gaps, about_groups, gains
 from xlbench.fewshot.results import Group
 from xlbench.metrics import tagging
@@ -50,7 +41,7 @@ def about(system: System) -> Table:
     """Makes table 1: the task, its metric, labels and languages."""
     title = 'The task (paper: table 1)'
     labels = {
-        len({*sweep.test_set(system.task, lang).labels} - {tagging.PAD})
+        len({*sweep.test_set(lang).labels} - {tagging.PAD})
         for sweep in system.sweeps
         for lang in system.languages
     }
@@ -131,7 +122,7 @@ def scores(system: System) -> Table:
         of_k = [system.group(lang, k) for lang in names]
         has_paper = any(map(system.paper, of_k))
         head = (f'K={k}', 'ours') if has_paper else (system.metric, f'K={k}')
-        columns[head] = [_score(system.stats(lang, k)) for lang in names]
+        columns[head] = [_score(system.stats(group)) for group in of_k]
         if names != system.every_language and not k:
             columns[head][0] = _number(system.source_score[0])
         if has_paper:
@@ -180,9 +171,8 @@ def starts(system: System) -> Table:
     langs = [lang for lang in system.every_language if lang in known]
     columns = {}
     for k in shots:
-        none, source = (
-            [system.stats(lang, k, 'full', start) for lang in langs] for start in ('none', 'source')
-        )
+        pairs = [(Group(lang, k, start='none'), Group(lang, k)) for lang in langs]
+        none, source = (list(map(system.stats, groups)) for groups in zip(*pairs, strict=True))
         columns[f'K={k}', 'none'] = [*map(_score, none)]
         columns[f'K={k}', 'source'] = [*map(_score, source)]
         columns[f'K={k}', 'difference'] = [
@@ -190,10 +180,8 @@ def starts(system: System) -> Table:
             for one, other in zip(none, source, strict=True)
         ]
         gaps = [
-            paper.gaps().get((system.task, lang, k))
-            if all(system.compares(Group(lang, k, 'full', start)) for start in ('none', 'source'))
-            else None
-            for lang in langs
+            paper.gaps().get((system.task, lang, k)) if all(map(system.compares, pair)) else None
+            for lang, pair in zip(langs, pairs, strict=True)
         ]
         if any(gaps):
             columns[f'K={k}', 'paper'] = [_text(gap or '-') for gap in gaps]
@@ -216,11 +204,12 @@ def methods(system: System) -> Table:
         for lang in system.every_language
         if any(g.language == lang and g.method in names for g in system.groups)
     ]
-    columns = {('zero-shot', 'K=0'): [_score(system.stats(lang, 0)) for lang in langs]}
+    zero_shot = [_score(system.stats(system.group(lang, 0))) for lang in langs]
+    columns = {('zero-shot', 'K=0'): zero_shot}
     for name in names:
         for k in system.shots(method=name, start='source'):
             of_k = [Group(lang, k, name) for lang in langs]
-            columns[METHODS[name], f'K={k}'] = [_score(system.stats(*g)) for g in of_k]
+            columns[METHODS[name], f'K={k}'] = [_score(system.stats(group)) for group in of_k]
             # Table 6 alone has other methods; for the full model it repeats table 2.
             if any(map(system.paper, of_k)):
                 printed = [_printed(system.paper(group)) for group in of_k]
@@ -276,18 +265,15 @@ def overlaps(system: System) -> tuple[dict[tuple[str, int], float], dict[str, st
     percent: dict[tuple[str, int], float] = {}
     missing: dict[str, str] = {}
     for sweep in system.sweeps:
-
-        def of(lang: str, split: str, sweep: Sweep = sweep) -> frozenset[int]:
-            return vocabulary(sweep.open_prepared(topics.task_name(system.task, lang), split))
-
         shots: dict[str, set[int]] = {}
         for row in sweep.rows:
-            if row.task == system.task and row.shots:
+            if row.shots:
                 shots.setdefault(row.language, set()).add(row.shots)
         for lang, of_lang in shots.items():
             try:
-                source = of(system.source_language, 'train')
-                percent |= {(lang, k): overlap(of(lang, f'shots_{k}'), source) for k in of_lang}
+                source = vocabulary(sweep.open_prepared(system.source_language, 'train'))
+                words = {k: vocabulary(sweep.open_prepared(lang, f'shots_{k}')) for k in of_lang}
+                percent |= {(lang, k): overlap(of_k, source) for k, of_k in words.items()}
             except (UserError, OSError) as error:
                 missing[lang] = str(error)
     known = {lang for lang, _ in percent}
@@ -379,9 +365,7 @@ def overlap_table(system: System) -> Table:
         return Table(title, missing=next(iter(missing.values()), 'no adaptation is finished'))
     shots = sorted({k for _, k in percent})
     columns = {
-        ('wordpieces', f'K={k}'): [
-            _number(percent.get((lang, k))) for lang in system.languages
-        ]
+        ('wordpieces', f'K={k}'): [_number(percent.get((lang, k))) for lang in system.languages]
         for k in shots
     }
     printed = {

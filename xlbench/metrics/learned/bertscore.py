@@ -94,8 +94,7 @@ class BertScore(contract.OfTexts):
     @classmethod
     def clidsum(cls, lang: str) -> 'BertScore':
         """Builds ClidSum's form: its models for Chinese and German, layer 8, lower case."""
-        if lang not in _CLIDSUM:
-            raise errors.unknown('language of ClidSum', lang, _CLIDSUM)
+        errors.check_known('language of ClidSum', lang, _CLIDSUM)
         return cls(lang, model=_CLIDSUM[lang], layer=8, lowercase=True)
 
     @classmethod
@@ -246,13 +245,9 @@ def _match(
     reference: np.ndarray,
     weights: np.ndarray,
     other_weights: np.ndarray,
-    floors: Sequence[float],
+    floors: Sequence[float],  # Least similarity of recall and precision: 0 beside padding, else -1.
 ) -> np.ndarray:
-    """[precision, recall, F1] of two texts, whose vectors [length, dim] have norm 1.
-
-    The weights are [length]. The floors are the least that tokens of the reference and of the
-    candidate are similar to the most similar one of the other text: 0 beside padding, else -1.
-    """
+    """[precision, recall, F1] of two texts, whose vectors [length, dim] have norm 1."""
     if len(candidate) == 2 or len(reference) == 2:  # Nothing but special tokens.
         return np.zeros(3)
     similarity = candidate @ reference.T

@@ -45,7 +45,6 @@ class _Config(msgspec.Struct):
 
     num_attention_heads: int = 0
     layer_norm_eps: float = 1e-12
-    max_position_embeddings: int = 512
     max_seq_length: int = 0
 
 
@@ -120,14 +119,10 @@ class Regressor:
             raise UserError(f'{pieces[0]} has no [CLS] and [SEP], which BLEURT needs') from None
 
     def _row(self, reference: np.ndarray, prediction: np.ndarray) -> tuple[list[int], int]:
-        """[CLS] reference [SEP] prediction [SEP], and how many of these are of the first text.
-
-        Where both are too long, the longer one loses its last token, again and again; of two that
-        are equally long, the prediction.
-        """
+        """[CLS] reference [SEP] prediction [SEP], and how many of these are of the first text."""
         first, second = reference.tolist(), prediction.tolist()
         while len(first) + len(second) > self._max_length - 3:
-            (first if len(first) > len(second) else second).pop()
+            (first if len(first) > len(second) else second).pop()  # Of the longer one its last.
         opened = [self._opening, *first, self._closing]
         return [*opened, *second, self._closing], len(opened)
 

@@ -84,12 +84,11 @@ def stems(stem: Callable[[str], str]) -> Matcher:
 
 def synonyms(table: Synonyms) -> Matcher:
     """Different words that have a set of synonyms in common, as they are or in their base form."""
-    known: dict[str, frozenset[int]] = {}
 
+    @functools.cache
     def sets_of(word: str) -> frozenset[int]:
-        if word not in known:
-            known[word] = _synsets(word, table)
-        return known[word]
+        forms = (word, *_base_forms(word, table))
+        return frozenset[int]().union(*(table.synsets.get(form, ()) for form in forms))
 
     def match(hypothesis: Words, reference: Words, module: int) -> Iterable[Match]:
         others = [(j, word, sets) for j, word in enumerate(hypothesis) if (sets := sets_of(word))]
@@ -112,13 +111,6 @@ _SUFFIXES = (
 )  # fmt: skip
 
 
-def _synsets(word: str, table: Synonyms) -> frozenset[int]:
-    sets = table.synsets.get(word, frozenset())
-    for form in _base_forms(word, table):
-        sets |= table.synsets.get(form, frozenset())
-    return sets
-
-
 def _base_forms(word: str, table: Synonyms) -> Sequence[str]:
     if word in table.base_forms:
         return table.base_forms[word]
@@ -132,35 +124,35 @@ def _base_forms(word: str, table: Synonyms) -> Sequence[str]:
     return ()
 
 
-class Paraphrases:
+def paraphrases(rows: Iterable[tuple[str, str]]) -> Matcher:
     """Runs of words that a table has side by side: phrase and paraphrase, in its order."""
+    table: dict[str, dict[tuple[str, ...], None]] = {}
+    longest: dict[str, int] = {}  # Phrase by first word.
+    for phrase, paraphrase in rows:
+        table.setdefault(phrase, {})[tuple(paraphrase.split())] = None
+        first, size = phrase.partition(' ')[0], phrase.count(' ') + 1
+        longest[first] = max(size, longest.get(first, 0))
 
-    def __init__(self, rows: Iterable[tuple[str, str]]):
-        self._table: dict[str, dict[tuple[str, ...], None]] = {}
-        self._longest: dict[str, int] = {}  # Phrase by first word.
-        for phrase, paraphrase in rows:
-            self._table.setdefault(phrase, {})[tuple(paraphrase.split())] = None
-            first, size = phrase.partition(' ')[0], phrase.count(' ') + 1
-            self._longest[first] = max(size, self._longest.get(first, 0))
-
-    def __call__(self, hypothesis: Words, reference: Words, module: int) -> Iterable[Match]:
-        """Phrases of the reference with their paraphrases in the hypothesis; then the reverse."""
-        for i, length, j, other_length in self._found(reference, hypothesis):
-            yield Match(i, length, j, other_length, module, length // 2 + other_length // 2)
-        for j, other_length, i, length in self._found(hypothesis, reference):
-            yield Match(i, length, j, other_length, module, length // 2 + other_length // 2)
-
-    def _found(self, words: Words, others: Words) -> Iterable[tuple[int, int, int, int]]:
+    def found(words: Words, others: Words) -> Iterable[tuple[int, int, int, int]]:
         places: dict[str, list[int]] = {}
         for j, word in enumerate(others):
             places.setdefault(word, []).append(j)
         for i, word in enumerate(words):
-            for length in range(1, min(self._longest.get(word, 0), len(words) - i) + 1):
-                for paraphrase in self._table.get(' '.join(words[i : i + length]), ()):
+            for length in range(1, min(longest.get(word, 0), len(words) - i) + 1):
+                for paraphrase in table.get(' '.join(words[i : i + length]), ()):
                     size = len(paraphrase)
                     for j in places.get(paraphrase[0], ()):
                         if tuple(others[j : j + size]) == paraphrase:
                             yield i, length, j, size
+
+    def match(hypothesis: Words, reference: Words, module: int) -> Iterable[Match]:
+        """Phrases of the reference with their paraphrases in the hypothesis; then the reverse."""
+        for i, length, j, other_length in found(reference, hypothesis):
+            yield Match(i, length, j, other_length, module, length // 2 + other_length // 2)
+        for j, other_length, i, length in found(hypothesis, reference):
+            yield Match(i, length, j, other_length, module, length // 2 + other_length // 2)
+
+    return match
 
 
 # -------------------------------------------------------------------------------------- the search
@@ -252,11 +244,7 @@ def _chunks(matches: Sequence[Match]) -> int:
 
 
 def _search(starts: Sequence[Sequence[_Step]], fixed: Mapping[int, _Step]) -> list[Match]:
-    """The free matches of the best path.
-
-    `starts` has the free matches that begin with each word of the reference, and `fixed` those that
-    every path has, by their first words.
-    """
+    """The free matches of the best path, of those that begin with each word of the reference."""
     used = other_used = 0
     for step in fixed.values():
         used, other_used = used | step.used, other_used | step.other_used

@@ -4,7 +4,6 @@ Equal to the Java program, segment by segment; see alignment.py for how it gets 
 for the files that it needs.
 """
 
-import collections
 import dataclasses
 import functools
 import importlib.metadata
@@ -107,14 +106,9 @@ def count(
 ) -> Statistics:
     """The statistics of one text."""
 
-    def measured(words: Iterable[str]) -> tuple[int, int]:
-        """(content, function)"""
-        sizes = collections.Counter(word.lower() in tables.FUNCTION_WORDS for word in words)
-        return sizes[False], sizes[True]
-
-    def row(words: Iterable[str], others: Iterable[str]) -> tuple[int, ...]:
-        (content, function), (other_content, other_function) = measured(words), measured(others)
-        return content, other_content, function, other_function
+    def row(*sides: Iterable[str]) -> tuple[int, ...]:
+        kinds = [[word.lower() in tables.FUNCTION_WORDS for word in words] for words in sides]
+        return tuple(of_side.count(kind) for kind in (False, True) for of_side in kinds)
 
     of_module: list[tuple[list[str], list[str]]] = [([], []) for _ in MODULES]
     for match in aligned.matches:
@@ -145,20 +139,17 @@ class Meteor(contract.OfTexts):
 
     def __post_init__(self):
         object.__setattr__(self, 'modules', tuple(self.modules))
-        if self._lang not in LANGUAGES:
-            raise errors.unknown(
-                'language of METEOR', self.lang, LANGUAGES, "Texts in words are 'other'"
-            )
-        if self.text and self.text not in _TEXTS:
-            raise errors.unknown('text of METEOR', self.text, _TEXTS)
+        hint = "Texts in words are 'other'"
+        errors.check_known('language of METEOR', self._lang, LANGUAGES, hint)
+        if self.text:
+            errors.check_known('text of METEOR', self.text, _TEXTS)
         if self.text == 'norm' and self._lang not in _NORMALISED:
             raise errors.UserError(
                 f'METEOR cannot normalise {self.lang}, only {", ".join(_NORMALISED)}; '
                 "take text='lower' with words that have spaces between them"
             )
         for module in self.modules:
-            if module not in MODULES:
-                raise errors.unknown('module of METEOR', module, MODULES)
+            errors.check_known('module of METEOR', module, MODULES)
         setting = self._setting
         if 'synonym' in setting.modules and self._lang != 'en':
             raise errors.UserError(f'METEOR has synonyms of English only, none of {self.lang}')
@@ -189,7 +180,7 @@ class Meteor(contract.OfTexts):
     @property
     def signature(self) -> str:
         """The tool's own identifier, and which of its tables were there."""
-        setting, has_jar = self._setting, self._jar is not None
+        setting, has_jar = self._setting, tables.find() is not None
         identifier = [
             'meteor-1.5',
             'wo',
@@ -217,13 +208,13 @@ class Meteor(contract.OfTexts):
         name = 'meteor'
         if self._setting.modules != setting_of(self._lang).modules:
             name += ''.join(f'_{module}' for module in self._setting.modules)
-        if self._jar is None and self._text == 'norm':
+        if self._text == 'norm' and tables.find() is None:
             name += '_no_tables'
         return name
 
     def missing(self) -> list[str]:
         modules, lines = self._setting.modules, []
-        lacks_synonyms = 'synonym' in modules and self._jar is None
+        lacks_synonyms = 'synonym' in modules and tables.find() is None
         lacks_phrases = 'paraphrase' in modules and self._paraphrase_file is None
         if lacks_synonyms or lacks_phrases:
             without = [module for module in modules if module in ('exact', 'stem')]
@@ -266,10 +257,6 @@ class Meteor(contract.OfTexts):
     def _text(self) -> str:
         return self.text or ('norm' if self._lang in _NORMALISED else 'lower')
 
-    @property
-    def _jar(self) -> pathlib.Path | None:
-        return tables.find()
-
     @functools.cached_property
     def _setting(self) -> Setting:
         setting = setting_of(self._lang)
@@ -277,13 +264,13 @@ class Meteor(contract.OfTexts):
 
     @property
     def _paraphrase_file(self) -> pathlib.Path | None:
-        return tables.paraphrase_file(self._jar, self._lang)
+        return tables.paraphrase_file(tables.find(), self._lang)
 
     def _words(self, text: str) -> tuple[str, ...]:
         if self._text == 'lower':
             text = text.lower()
         elif self._text != 'raw':
-            text = normalize(text, self._lang, tables.prefixes(self._jar, self._lang))
+            text = normalize(text, self._lang, tables.prefixes(tables.find(), self._lang))
         return tuple(split(text))
 
     def _matchers(
@@ -297,10 +284,10 @@ class Meteor(contract.OfTexts):
             elif module == 'stem':
                 made.append(alignment.stems(_stemmer(STEMMERS[self._lang])))
             elif module == 'synonym':
-                made.append(alignment.synonyms(tables.synonyms(self._jar)))
+                made.append(alignment.synonyms(tables.synonyms(tables.find())))
             elif path := self._paraphrase_file:
                 texts = {*hypotheses, *(row for several in references for row in several)}
-                made.append(alignment.Paraphrases(tables.read_paraphrases(path, texts)))
+                made.append(alignment.paraphrases(tables.read_paraphrases(path, texts)))
         return made
 
 
