@@ -66,8 +66,10 @@ def pack(lengths: np.ndarray, shapes: Sequence[Shape]) -> list[list[int]]:
       The indices of `lengths` [n, 2], each exactly once, grouped to rows.
     """
     limits = np.array(shapes[-1])
-    # The dimension that fills first is matched exactly; the other in classes.
-    first, second = (0, 1) if _is_inputs_bound(lengths, limits) else (1, 0)
+    # The dimension that fills its limit first is matched exactly; the other in classes.
+    totals = lengths.sum(0, dtype=np.int64)
+    inputs_first = int(totals[0]) * int(limits[1]) >= int(totals[1]) * int(limits[0])
+    first, second = (0, 1) if inputs_first else (1, 0)
     # Cross-multiplied shares of the limits, so that they stay whole numbers.
     size = np.maximum(lengths[:, 0] * int(limits[1]), lengths[:, 1] * int(limits[0]))
     order = np.argsort(-size, kind='stable').tolist()
@@ -114,12 +116,6 @@ def pack(lengths: np.ndarray, shapes: Sequence[Shape]) -> list[list[int]]:
 def to_rows(lengths: np.ndarray, layout: Layout) -> list[list[int]]:
     """Returns the rows of examples: packed, or one example each."""
     return pack(lengths, layout.packed) if layout.packed else [[i] for i in range(len(lengths))]
-
-
-def _is_inputs_bound(lengths: np.ndarray, limits: np.ndarray) -> bool:
-    """Returns whether inputs fill their limit sooner than targets do."""
-    totals = lengths.sum(0, dtype=np.int64)
-    return int(totals[0]) * int(limits[1]) >= int(totals[1]) * int(limits[0])
 
 
 def row_lengths(lengths: np.ndarray, rows: Sequence[Sequence[int]]) -> np.ndarray:
@@ -271,7 +267,9 @@ def plan(
         members = np.setdiff1d(members, carried)
         if layout.packed:  # Packing has sorted them by size; a batch shall have all sizes.
             members = members[permutation(len(members), index + 1)]
-        batches += _to_batches([rows[member] for member in members], shape, count)
+        slots = -(-len(members) // count) * count
+        filled = spread([rows[member] for member in members], slots)
+        batches += [PlannedBatch(shape, filled[i : i + count]) for i in range(0, slots, count)]
     if layout.packed or len(layout.shapes) > 1:
         batches = [batches[i] for i in permutation(len(batches), 0)]
     return batches
@@ -298,13 +296,6 @@ def plan_groups(
             for batch in planned
         ]
     return [batches[i] for i in permutation(len(batches), 0)]
-
-
-def _to_batches(rows: list[list[int]], shape: Shape, count: int) -> list[PlannedBatch]:
-    """Returns batches of `count` rows; the empty rows that this needs are spread evenly."""
-    slots = -(-len(rows) // count) * count
-    filled = spread(rows, slots)
-    return [PlannedBatch(shape, filled[i : i + count]) for i in range(0, slots, count)]
 
 
 def spread(rows: list[list[int]], slots: int) -> list[list[int]]:

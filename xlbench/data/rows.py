@@ -10,6 +10,7 @@ As in xlbench/data/readers, a `BadRecord` stands for each row that cannot be use
 benchmarks, such as XNLI's TSV without quotes, have readers of their own.
 """
 
+import contextlib
 import dataclasses
 import functools
 import json
@@ -107,7 +108,7 @@ def read(path: str, keys: Sequence[str], layout: Layout) -> Iterator[Row | BadRe
     elif kind in _UNPACKED:
         yield from _read_columns(path, keys)
     else:
-        yield from _read_objects(path, keys, by_line=kind == 'jsonl')
+        yield from _read_objects(path, keys, kind)
 
 
 def count(path: str, layout: Layout) -> int:
@@ -128,7 +129,9 @@ def columns(path: str, layout: Layout) -> list[str]:
       UserError: there are none, or two of one name, or the file cannot be read.
     """
     if layout.format_of(path) in _UNPACKED:
-        found = _column_names(path)
+        with _reading(path):
+            first = next(_batches(path), None)
+        found = [] if first is None else first.schema.names
     else:
         found = list(layout.columns or ()) or _header(path, layout, _lines(path, layout))
     if twice := [name for name in found if found.count(name) > 1]:
@@ -149,19 +152,18 @@ def in_folder(path: str) -> str:
     return path
 
 
-def _read_objects(path: str, keys: Sequence[str], by_line: bool) -> Iterator[Row | BadRecord]:
+def _read_objects(path: str, keys: Sequence[str], kind: str) -> Iterator[Row | BadRecord]:
     def row(number: int, value: Json) -> Iterator[Row]:
         readers.check_keys(value, keys)
         yield Row(number, {key: value[key] for key in keys})
 
-    if by_line:
-        return readers.convert(path, readers.json_lines(path), row)
-    return readers.convert(path, readers.json_items(path), row, 'object')
+    items, what = _ITEMS[kind]
+    return readers.convert(path, items(path), row, what)
 
 
-def text(value: Json, key: str) -> str:
-    """Returns a value that must be a text other than spaces; else ValueError."""
-    return readers.text_field(value, key)
+# Of each format of objects, its reader, and what a place in a file is the number of, if no line.
+_ITEMS = {'jsonl': (readers.json_lines, None), 'json': (readers.json_items, 'object')}
+text = readers.text_field  # A value that must be a text other than spaces; else ValueError.
 
 
 def label(value: Json, key: str) -> str:
@@ -226,10 +228,8 @@ def dialogues(
     """
     layout = Layout()
     kind = layout.format_of(path)
-    if kind in ('json', 'jsonl'):
-        items = (readers.json_items if kind == 'json' else readers.json_lines)(path)
-    else:
-        items = read(path, columns(path, layout), layout)
+    is_table = kind not in _ITEMS
+    items = read(path, columns(path, layout), layout) if is_table else _ITEMS[kind][0](path)
     for number, value in readers.good(items):
         try:
             readers.check_keys(value, ())
@@ -353,18 +353,12 @@ def _cell(separator: str) -> re.Pattern[str]:
 
 
 _BATCH = 1024
-_BROKEN = (OSError, ValueError, OverflowError)
 
 
 def _read_columns(path: str, keys: Sequence[str]) -> Iterator[Row]:
-    import pyarrow
-
-    try:
-        # A pipe, a folder or a missing file is another error than bad content.
-        with readers.open_binary(path):
-            pass
-        number, size = 0, os.path.getsize(path)
-        expansion = untrusted.Expansion('the file')
+    number = 0
+    with _reading(path):
+        expansion, size = untrusted.Expansion('the file'), os.path.getsize(path)
         for batch in _batches(path):
             expansion.add(batch.nbytes, size)
             if batch.nbytes > (most := untrusted.LINE_BYTES.value):
@@ -380,21 +374,23 @@ def _read_columns(path: str, keys: Sequence[str]) -> Iterator[Row]:
             for i in range(batch.num_rows):
                 number += 1
                 yield Row(number, {k: column[i] for k, column in zip(keys, columns, strict=True)})
-    except (untrusted.Exceeded, pyarrow.ArrowException, *_BROKEN) as error:
-        raise _unreadable(path, error) from None
 
 
-def _column_names(path: str) -> list[str]:
-    """Returns the names of the columns; none if there are no rows."""
+@contextlib.contextmanager
+def _reading(path: str) -> Iterator[None]:
+    """Turns a fault of the file in this block into a UserError."""
     import pyarrow
 
     try:
+        # A pipe, a folder or a missing file is another error than bad content.
         with readers.open_binary(path):
             pass
-        batch = next(_batches(path), None)
-        return [] if batch is None else batch.schema.names
-    except (untrusted.Exceeded, pyarrow.ArrowException, *_BROKEN) as error:
-        raise _unreadable(path, error) from None
+        yield
+    except untrusted.Exceeded as error:
+        raise readers.broken_file(path, 0, f'{error}') from None
+    except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
+        reason = f'cannot be read: {" ".join(f"{error}".split())[:200]}'
+        raise readers.broken_file(path, 0, reason) from None
 
 
 def column_types(path: str, layout: Layout) -> 'dict[str, pyarrow.DataType]':
@@ -410,13 +406,6 @@ def column_types(path: str, layout: Layout) -> 'dict[str, pyarrow.DataType]':
         is_list = pyarrow.types.is_list(kinds[name])
         kinds[name] = pyarrow.list_(pyarrow.string()) if is_list else pyarrow.string()
     return kinds
-
-
-def _unreadable(path: str, error: Exception) -> errors.UserError:
-    reason = f'{error}'
-    if not isinstance(error, untrusted.Exceeded):
-        reason = f'cannot be read: {" ".join(reason.split())[:200]}'
-    return readers.broken_file(path, 0, reason)
 
 
 def _check_cells(batch: 'pyarrow.RecordBatch', keys: Sequence[str], most: int) -> None:

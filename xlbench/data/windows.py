@@ -4,7 +4,7 @@ import concurrent.futures
 import dataclasses
 import functools
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -54,35 +54,35 @@ class Examples:
 
     def lengths(self, numbers: np.ndarray) -> np.ndarray:
         """Returns [n, 2] int32: the lengths of examples [n], trimmed to the limits."""
-        tasks = self._tasks_of(numbers)
         lengths = np.empty((len(numbers), 2), np.int32)
-        for task in np.unique(tasks).tolist():
-            where = np.flatnonzero(tasks == task)
-            lengths[where] = self.prepared[task].lengths()[numbers[where] - self.offsets[task]]
+        for task, where, places in self._by_task(numbers):
+            lengths[where] = task.lengths()[places]
         return np.minimum(lengths, self._limits)
 
     def read(self, rows: Sequence[Sequence[int]]) -> list[list[Record]]:
         """Reads the examples of each row, one read for each task."""
         numbers = np.array([number for row in rows for number in row], np.int64)
-        tasks = self._tasks_of(numbers)
         records: list[Record] = [{}] * len(numbers)
-        for task in np.unique(tasks).tolist():
-            where = np.flatnonzero(tasks == task)
-            records_of_task = self.prepared[task].read(numbers[where] - self.offsets[task])
-            for at, record in zip(where.tolist(), records_of_task, strict=True):
+        for task, where, places in self._by_task(numbers):
+            for at, record in zip(where.tolist(), task.read(places), strict=True):
                 records[at] = record
         ordered = iter(records)
         return [[next(ordered) for _ in row] for row in rows]
 
     def names(self, numbers: np.ndarray) -> list[tuple[str, str, int]]:
         """Returns (task, split, number in it) of each example."""
-        tasks = self._tasks_of(numbers)
-        places = (numbers - self.offsets[tasks]).tolist()
-        prepared = [self.prepared[task] for task in tasks.tolist()]
-        return [(task.name, task.split, n) for task, n in zip(prepared, places, strict=True)]
+        names = [('', '', 0)] * len(numbers)
+        for task, where, places in self._by_task(numbers):
+            for at, number in zip(where.tolist(), places.tolist(), strict=True):
+                names[at] = task.name, task.split, number
+        return names
 
-    def _tasks_of(self, numbers: np.ndarray) -> np.ndarray:
-        return np.searchsorted(self.offsets, numbers, side='right') - 1
+    def _by_task(self, numbers: np.ndarray) -> Iterator[tuple[Prepared, np.ndarray, np.ndarray]]:
+        """Yields each task that some examples are of, where these stand, and their places in it."""
+        tasks = np.searchsorted(self.offsets, numbers, side='right') - 1
+        for task in np.unique(tasks).tolist():
+            where = np.flatnonzero(tasks == task)
+            yield self.prepared[task], where, numbers[where] - self.offsets[task]
 
     def sample(self, rates: Sequence[float]) -> np.ndarray:
         """Returns [about SAMPLE, 2]: lengths of evenly spaced examples, by the rates of tasks."""
@@ -115,11 +115,8 @@ class Planner:
     def __init__(
         self, windows: Order, examples: Examples, layout: packing.Layout, *, seed: int, plan: Plan
     ):
-        self._windows = windows
-        self._examples = examples
-        self._layout = layout
-        self._seed = seed
-        self._make = plan
+        self._windows, self._examples, self._layout = windows, examples, layout
+        self._seed, self._make = seed, plan
         self._worker = concurrent.futures.ThreadPoolExecutor(1, 'xlbench-plan')
         submit = functools.partial(self._worker.submit, self._plan)
         self._future = functools.lru_cache(maxsize=3)(submit)
@@ -147,11 +144,7 @@ class Planner:
 
 
 def window_size(
-    window: int | None,
-    sample: np.ndarray,
-    layout: packing.Layout,
-    examples: int,
-    groups: int = 1,
+    window: int | None, sample: np.ndarray, layout: packing.Layout, examples: int, groups: int
 ) -> int:
     """Returns the examples of a window: as given, or enough for WINDOW_BATCHES of each group.
 

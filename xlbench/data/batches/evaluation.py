@@ -31,8 +31,7 @@ class EvalBatches:
       lengths: dict(inputs=..., targets=...), in tokens; longer examples are trimmed, and counted.
       num_examples: number of first examples to take; None: all.
       view: key of features.VIEWS.
-      process_index: of the process that reads its rows here.
-      process_count: processes, which have equally many rows.
+      process_index, process_count: as of `TrainBatches`.
       widths: batches are as wide as their longest input, rounded up to one of this number of
         widths, and have room for `lengths` targets.
       allowed: the shapes of rows in place of these, ascending in both sides; see `best_shapes`.
@@ -102,14 +101,10 @@ class EvalBatches:
         """Returns batch `index`: this process's rows."""
         start = self._process * self._share
         numbers = self._batches[index, start : start + self._share]
-        records = iter(self._prepared.read(numbers[numbers >= 0]))
+        records, shape = iter(self._prepared.read(numbers[numbers >= 0])), self._shapes[index]
         batch = self._features(
             [[next(records)] if number >= 0 else [] for number in numbers],
-            features.Layout(
-                lengths=self._shapes[index]._asdict(),
-                conventions=self._conventions,
-                limits=self._limits._asdict(),
-            ),
+            features.Layout(shape._asdict(), self._conventions, self._limits._asdict()),
         )
         return batch | {'example_index': numbers.copy()}
 

@@ -69,8 +69,7 @@ class TrainBatches:
         **block: Setting,
     ):
         options = Batches(**block)
-        batch_size, length_buckets = options.batch_size, options.length_buckets
-        row_multiple = options.row_multiple
+        batch_size, row_multiple = options.batch_size, options.row_multiple
         self._limits = checks.check_lengths(options.lengths)
         self._conventions = checks.check_tasks(prepared)
         self._features = checks.check_view(view, prepared, options.packing)
@@ -84,7 +83,7 @@ class TrainBatches:
         checks.check_processes(batch_size, process_count, 'batch_size')
         if options.equal_rows:
             row_multiple = None
-        elif length_buckets > 1:
+        elif options.length_buckets > 1:
             if row_multiple is None:  # The largest divisor up to an eighth: fine for all shapes.
                 fine = range(max(1, batch_size // 8), 0, -1)
                 row_multiple = next(n for n in fine if batch_size % n == 0)
@@ -100,12 +99,12 @@ class TrainBatches:
             self._limits,
             batch_size=batch_size,
             packing=options.packing,
-            length_buckets=length_buckets,
+            length_buckets=options.length_buckets,
             row_multiple=row_multiple,
         )
         self.trimmed = self._examples.trimmed
         self._widths: dict[str, widths.Parts] = {}
-        if options.widths > 1 and length_buckets == 1:
+        if options.widths > 1 and options.length_buckets == 1:
             samples = [sample]
             if options.one_task:
                 tasks = range(len(prepared))
@@ -245,14 +244,9 @@ class TrainBatches:
         share = len(planned.rows) // count
         rows = planned.rows[process * share : (process + 1) * share]
         numbers = [window.examples[row].tolist() for row in rows]
-        batch = self._features(
-            self._examples.read(numbers),
-            features.Layout(
-                lengths=planned.shape._asdict(),
-                conventions=self._conventions,
-                limits=self._limits._asdict(),
-            ),
-        )
+        shape, limits = planned.shape._asdict(), self._limits._asdict()
+        layout = features.Layout(shape, self._conventions, limits)
+        batch = self._features(self._examples.read(numbers), layout)
         if self._widths and widths.fits(self._row_lengths(window, planned), self._widths, count):
             batch = widths.cut(batch, self._widths, process, count)
         if self._each_task:

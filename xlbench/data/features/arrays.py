@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xlbench.data import vocabularies
-from xlbench.data.prepared import SIDES, Manifest, Record
+from xlbench.data.prepared import Manifest, Record
 from xlbench.data.tokenizers import Tokenizer, with_letters
 from xlbench.system.errors import UserError
 
@@ -138,12 +138,8 @@ def trim_pair(ids: np.ndarray, piece_counts: Sequence[int], length: int, eos_id:
     first, second = (int(count) for count in piece_counts)
     start = int(len(ids) - first - second > 2)  # BERT and XLM-R have a token before, T5 has none.
     kept_first, kept_second = _kept(ids, piece_counts, length)
-    cut = [
-        ids[: start + kept_first],
-        ids[start + first : len(ids) - 1 - second + kept_second],
-        ids[-1:],
-    ]
-    return trim(np.concatenate(cut), length, eos_id)
+    between = ids[start + first : len(ids) - 1 - second + kept_second]
+    return trim(np.concatenate([ids[: start + kept_first], between, ids[-1:]]), length, eos_id)
 
 
 def pair_types(ids: np.ndarray, piece_counts: Sequence[int], length: int) -> np.ndarray:
@@ -243,14 +239,8 @@ def encoder_arrays(
     The examples are given where their language counts.
     """
     place = Placement(parts, counts, width)
-    tokens = joined(parts, conventions)
-    features = {
-        'encoder_input_tokens': place.fill(tokens, conventions.pad_id),
-        'encoder_segment_ids': place.fill(place.segments, 0),
-    }
-    if examples is not None and conventions.has_languages:
-        features['encoder_language_ids'] = place.language_ids(examples, 'inputs')
-    return features, place
+    features = {'encoder_input_tokens': place.fill(joined(parts, conventions), conventions.pad_id)}
+    return features | place.shared_arrays('encoder', conventions, examples), place
 
 
 def decoder_arrays(
@@ -274,12 +264,9 @@ def decoder_arrays(
         'decoder_input_tokens': place.fill(shifted, conventions.pad_id),
         'decoder_target_tokens': place.fill(tokens, conventions.pad_id),
         'decoder_loss_weights': place.fill(np.float32(1), 0, np.float32),
-        'decoder_segment_ids': place.fill(place.segments, 0),
         'decoder_positions': place.fill(place.positions, 0),
     }
-    if examples is not None and conventions.has_languages:
-        features['decoder_language_ids'] = place.language_ids(examples, 'targets')
-    return features
+    return features | place.shared_arrays('decoder', conventions, examples)
 
 
 def joined(parts: Sequence[np.ndarray], conventions: Conventions) -> np.ndarray:
@@ -328,11 +315,18 @@ class Placement:
         array[self._target] = values
         return array.reshape(self._shape)
 
-    def language_ids(self, examples: Sequence[Record], side: str) -> np.ndarray:
-        """Returns each token's language, [batch, width] int32: 1 + its row in a table, or 0.
+    def shared_arrays(
+        self, side: str, conventions: Conventions, examples: Sequence[Record] | None
+    ) -> dict[str, np.ndarray]:
+        """Returns the segment ids of the encoder or decoder, and where these count its languages.
 
-        An example's `languages`, if it has any, are those of its inputs and of its targets.
+        The language of a token is 1 + its row in a table, or 0. An example's `languages`, if it has
+        any, are those of its inputs and of its targets.
         """
-        at = SIDES.index(side)
-        known = [int(e['languages'][at]) if 'languages' in e else 0 for e in examples]
-        return self.fill(np.repeat(np.array(known, np.int32), self.sizes), 0)
+        features = {f'{side}_segment_ids': self.fill(self.segments, 0)}
+        if examples is not None and conventions.has_languages:
+            at = ('encoder', 'decoder').index(side)
+            known = [int(e['languages'][at]) if 'languages' in e else 0 for e in examples]
+            ids = np.repeat(np.array(known, np.int32), self.sizes)
+            features[f'{side}_language_ids'] = self.fill(ids, 0)
+        return features

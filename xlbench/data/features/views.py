@@ -53,7 +53,7 @@ def generation(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
       decoder_segment_ids, decoder_positions: [batch, targets] int32.
       decoder_loss_weights: [batch, targets] float32, 1 on targets (eos included), 0 on padding.
       encoder_language_ids [batch, inputs], decoder_language_ids [batch, targets] int32, of an XLM's
-      vocabulary: see `Placement.language_ids`.
+      vocabulary: see `Placement.shared_arrays`.
       Segment ids are 1, 2, ... within a row and 0 on padding. Where the language is last, the first
       id of inputs and of targets goes behind their end, and is the first decoder input; with a
       closing id, targets have that behind their end.

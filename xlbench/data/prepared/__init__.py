@@ -44,7 +44,6 @@ from xlbench.data.prepared.reader import (
     members,
     open_mixture,
     open_optional,
-    open_recorded,
     open_task,
 )
 from xlbench.data.prepared.writer import (

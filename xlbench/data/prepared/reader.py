@@ -37,11 +37,8 @@ _LENGTHS_IN_MEMORY = 2**20  # Of more examples they are read where they are need
 class Prepared:
     """One prepared task and split: random access to its examples.
 
-    Attributes:
-      folder: its path.
-      manifest: its description.
-      labels: the labels that the ids in targets stand for; by default the manifest's. Others have
-        to contain these; a record's ids are translated when it is read.
+    `labels` are those that the ids in targets stand for; by default the manifest's. Others have to
+    contain these; a record's ids are translated when it is read.
     """
 
     folder: str
@@ -170,8 +167,7 @@ class Prepared:
         for shard in np.unique(shards).tolist():
             where = np.flatnonzero(shards == shard)
             start = int(self._ends[shard - 1]) if shard else 0
-            reader = self._reader(shard)
-            path = self._shard_path(shard)
+            reader, path = self._reader(shard), self._shard_path(shard)
             try:
                 data = reader.read((numbers[where] - start).tolist())
                 if len(data) != len(where):
@@ -226,34 +222,16 @@ def language_places(
     return np.array([rows.get(lang, -1) + 1 for lang in (source_lang, target_lang)], np.int32)
 
 
-def open_task(root: str, vocabulary: str, task: str, split: str) -> Prepared:
-    """Opens one prepared task; NotPrepared if it is missing, stale or broken."""
-    prepared = _open(root, vocabulary, task, split)
-    if reason := freshness.stale_reason(prepared.manifest, root):
-        raise NotPrepared(f'{task}/{split} in {prepared.folder} is stale: {reason}')
-    return prepared
-
-
-def open_recorded(
-    root: str, vocabulary: str, task: str, split: str, content: str | None
+def open_task(
+    root: str, vocabulary: str, task: str, split: str, content: str | None = None
 ) -> Prepared:
-    """Opens one prepared task with the examples that a run has read, even if it is stale by now.
+    """Opens one prepared task.
 
-    `content` is `Prepared.content` as the run noted it; if it did not, a stale task will not do.
+    With `content`, as a run noted `Prepared.content`, it may be stale by now.
 
     Raises:
-      NotPrepared: it is missing or broken, or holds other examples.
+      NotPrepared: it is missing, stale or broken, or holds another content.
     """
-    if content is None:
-        return open_task(root, vocabulary, task, split)
-    prepared = _open(root, vocabulary, task, split)
-    if prepared.content != content:
-        raise NotPrepared(f'{task}/{split} in {prepared.folder} holds other examples by now')
-    return prepared
-
-
-def _open(root: str, vocabulary: str, task: str, split: str) -> Prepared:
-    """Opens one prepared task, stale or not; NotPrepared if it is missing or broken."""
     place = folder(root, vocabulary, task, split)
     untrusted.check_tree(os.path.join(root, 'prepared'), place)
     path = os.path.join(place, MANIFEST)
@@ -266,6 +244,11 @@ def _open(root: str, vocabulary: str, task: str, split: str) -> Prepared:
         if not os.path.isfile(shard_path) or os.path.getsize(shard_path) != shard['bytes']:
             raise NotPrepared(f'{shard_path} is missing or has not {shard["bytes"]} bytes')
     prepared.lengths()
+    if content is None:
+        if reason := freshness.stale_reason(manifest, root):
+            raise NotPrepared(f'{task}/{split} in {place} is stale: {reason}')
+    elif prepared.content != content:
+        raise NotPrepared(f'{task}/{split} in {place} holds other examples by now')
     return prepared
 
 
@@ -316,7 +299,7 @@ def members(root: str, vocabulary: str, name: str) -> dict[str, tuple[str, ...]]
     return splits_of
 
 
-def open_optional(root: str, vocabulary: str, name: str, split: str) -> list['Prepared']:
+def open_optional(root: str, vocabulary: str, name: str, split: str) -> list[Prepared]:
     """Opens those tasks of a task or mixture of which a split is prepared; there may be none."""
     tasks = []
     for task in members(root, vocabulary, name):

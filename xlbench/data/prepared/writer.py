@@ -82,8 +82,7 @@ def scratch(parent: str, name: str) -> Iterator[str]:
 def _swap_in(temporary: str, target: str, old: str) -> None:
     """Makes `temporary` the folder `target`; what was there goes away as a whole.
 
-    A folder cannot be renamed onto a full one, so an existing target steps aside first. A process
-    that is killed between the two renames leaves no target, and so a preparation to be made.
+    A process that is killed between the two renames leaves no target: a preparation to be made.
     """
     with contextlib.suppress(FileNotFoundError):
         os.rename(target, old)
@@ -93,13 +92,7 @@ def _swap_in(temporary: str, target: str, old: str) -> None:
 
 
 class _Shard:
-    """An ArrayRecord file that is being written; the lengths of its examples are put beside it.
-
-    Args:
-      path: of the file; its folder is made.
-      first: the number of its first example in the task and split.
-      vocabulary_size: every id is below it.
-    """
+    """An ArrayRecord file that is being written, see `write_shard`; with its lengths beside it."""
 
     def __init__(self, path: str, first: int, vocabulary_size: int):
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -128,7 +121,7 @@ class _Shard:
             self._file = None
 
     def finish(self) -> ShardEntry:
-        """Returns its entry in the manifest, still with the name of its part."""
+        """Returns its entry in the manifest, with the name of its part."""
         self.close()
         with open(self._path, 'rb') as file:
             os.fsync(file.fileno())
@@ -171,8 +164,6 @@ def write_shard(
 
 class Writer:
     """Writes one preparation; the folder appears, complete, when the `with` block ends well.
-
-    What a killed writer leaves is removed by the next one that is `alone` with the folder.
 
     Args:
       folder: its path; its parents are made.
@@ -264,11 +255,8 @@ class Writer:
             file.flush()
             os.fsync(file.fileno())
         tokens = {
-            name: {
-                'total': int(lengths[:, column].sum(dtype=np.int64)),
-                'max': int(lengths[:, column].max(initial=0)),
-            }
-            for column, name in enumerate(SIDES)
+            name: {'total': int(column.sum(dtype=np.int64)), 'max': int(column.max(initial=0))}
+            for name, column in zip(SIDES, lengths.T, strict=True)
         }
         manifest = self._manifest | {
             'format': FORMAT,

@@ -1,8 +1,7 @@
 """Vocabularies in the files of Hugging Face.
 
 Most are run by its library. Marian's (SentencePiece for each side), whose tokeniser is in Python
-there, are run here. So is XLM's there (arXiv:1901.07291: the words of Moses, cut by byte-pair
-encoding), where Moses takes the time.
+there, are run here. XLM's (arXiv:1901.07291) is left in Python, as Moses takes the time.
 """
 
 import re
@@ -41,8 +40,7 @@ VOCABULARY_FILES = tuple(
 class HuggingFaceTokenizer(Tokenizer):
     """The vocabulary files of a model, run by the `tokenizers` library.
 
-    Attributes:
-      has_bytes: whether it has pieces that are bytes.
+    `has_bytes` says whether it has pieces that are bytes.
     """
 
     _tags_sides = False  # Whether the inputs of a BERT begin with the tag of their own language.
@@ -61,15 +59,16 @@ class HuggingFaceTokenizer(Tokenizer):
         self.has_bytes = self._tokenizer.token_to_id('<0x00>') is not None
         self.vocab_size = model_vocab_size(files.model, self.num_pieces)
         added = self._tokenizer.get_added_tokens_decoder()
-        token_of = vocabularies.FAMILIES[family].token_of
-        names = {
-            lang: token for lang, row in languages.LANGUAGES.items() if (token := token_of(row))
-        }
-        self._set_special(files, self._tokenizer.token_to_id, names)
+        self._set_special(files, self._tokenizer.token_to_id)
         self._silent += [number for number, token in added.items() if token.special]
         self._tags_sides = files.has_of_bert('language_tags', 'sides', family)
         data += b'tagged sides' if self._tags_sides else b''  # Other ids.
         self.sha256 = digest(self, files, data, sorted((n, repr(t)) for n, t in added.items()))
+
+    def _language_names(self) -> dict[str, str]:
+        """Returns {ISO code: token} of the languages."""
+        token_of = vocabularies.FAMILIES[self.family].token_of
+        return {lang: token for lang, row in languages.LANGUAGES.items() if (token := token_of(row))}
 
     @property
     def source_words(self) -> tuple[str, ...]:
@@ -84,16 +83,8 @@ class HuggingFaceTokenizer(Tokenizer):
         new = [w for w in dict.fromkeys(words) if self._tokenizer.token_to_id(w) is None]
         return {word: number for number, word in enumerate(new, self.num_pieces)}
 
-    def _set_special(
-        self,
-        files: vocabularies.Files,
-        to_id: Callable[[str], int | None],
-        names: Mapping[str, str],
-    ) -> None:
-        """Sets the special ids, the languages' ids and how a model learns the target language.
-
-        `names` has the token of each language by its ISO code.
-        """
+    def _set_special(self, files: vocabularies.Files, to_id: Callable[[str], int | None]) -> None:
+        """Sets special ids, those of languages, and how a model learns the target language."""
         roles = {
             'pad': (('pad_token',), ('<pad>', '[PAD]', '<|endoftext|>')),
             'eos': (('eos_token', 'sep_token'), ('</s>', '[SEP]', '<|endoftext|>')),
@@ -119,6 +110,7 @@ class HuggingFaceTokenizer(Tokenizer):
         default = special[family.start]
         self.closing_id = to_id(family.closing) if family.closing else None
         self.decoder_start_id = default if start is None else start
+        names = self._language_names()
         numbers = {lang: to_id(token) for lang, token in names.items()}
         self._language_ids = {lang: n for lang, n in numbers.items() if n is not None}
         self._language_tokens = {lang: names[lang] for lang in self._language_ids}
@@ -175,7 +167,7 @@ class _ListedTokenizer(HuggingFaceTokenizer):
     def _set_pieces(
         self, files: vocabularies.Files, name: str, more: Mapping[str, int] = {}
     ) -> None:
-        """Sets the pieces: those of the folder's vocab.json, and `more` of them, by their ids."""
+        """Sets the pieces, those of vocab.json and `more` by their ids, and the special ones."""
         self.name, self._path = name, files.path('vocab.json')
         listed = vocabularies.read_json(files.folder, 'vocab.json', dict[str, int])
         self._vocab = listed | more
@@ -184,14 +176,7 @@ class _ListedTokenizer(HuggingFaceTokenizer):
             raise errors.UserError(f'{self._path} does not number its pieces from 0 without gaps')
         self._pieces = sorted(self._vocab, key=self._vocab.get)
         self.vocab_size = model_vocab_size(files.model, self.num_pieces)
-
-    def _set_special(
-        self,
-        files: vocabularies.Files,
-        to_id: Callable[[str], int | None],
-        names: Mapping[str, str],
-    ) -> None:
-        super()._set_special(files, to_id, names)
+        self._set_special(files, self._vocab.get)
         if self.unk_id < 0:
             raise errors.UserError(f'{self._path} has no <unk>; it is of another model')
 
@@ -204,8 +189,7 @@ class MarianTokenizer(_ListedTokenizer):
     """Marian's two SentencePiece models, one for each side, over one list of pieces.
 
     Ids equal those of transformers' tokeniser, which is in Python and takes three times as long.
-    Text that begins with `>>xxx<<` gives that token, or the unknown one. The folder has source.spm,
-    target.spm and vocab.json.
+    Text that begins with `>>xxx<<` gives that token, or the unknown one.
     """
 
     uses_cores = True
@@ -228,7 +212,6 @@ class MarianTokenizer(_ListedTokenizer):
         listed = files.tokenizer.listed() or files.special.listed()
         special = {*map(vocabularies.content, (*tokens, *listed)), *files.added, *numbers}
         special &= self._vocab.keys()
-        self._set_special(files, self._vocab.get, self._language_names())
         self._silent += [n for x, n in self._vocab.items() if re.fullmatch(self._language, x)]
         self._special = re.compile('|'.join(map(re.escape, sorted(special, key=len, reverse=True))))
         contents = [untrusted.read_bytes(path) for path in paths]
@@ -278,7 +261,6 @@ class MarianTokenizer(_ListedTokenizer):
         return {}
 
     def _language_names(self) -> dict[str, str]:
-        """Returns {ISO code: token} of the languages."""
         return {
             lang: f'>>{code}<<'
             for lang, row in languages.LANGUAGES.items()
@@ -308,10 +290,6 @@ class M2mTokenizer(MarianTokenizer):
         codes = known[files.setting('language_codes') or 'm2m100']
         return {f'__{code}__': number for number, code in enumerate(codes, first)}
 
-    def _language_names(self) -> dict[str, str]:
-        token_of = vocabularies.FAMILIES[self.family].token_of
-        return {lang: token_of(row) for lang, row in languages.LANGUAGES.items()}
-
     def _begins(self, text: str) -> None:
         return None
 
@@ -329,7 +307,6 @@ class XlmTokenizer(_ListedTokenizer):
         self._set_pieces(files, name)
         names = vocabularies.FAMILIES['xlm'].files
         contents = {file: untrusted.read_bytes(files.path(file)) for file in names}
-        self._set_special(files, self._vocab.get, {})
         further = files.tokenizer.listed() or files.special.listed()
         listed = {*map(vocabularies.content, further)}
         special = {piece for piece in self._vocab if re.fullmatch(r'<special\d+>', piece)}

@@ -109,16 +109,15 @@ def _from_vocabulary(
     files: Files, family: str, contents: Mapping[str, bytes]
 ) -> tokenizers.Tokenizer:
     """Makes the object of the family's class of transformers, with the folder's tokens."""
-    settings = _checked_settings(files, family, contents)
-    kind = FAMILIES[family].tokenizer_class
-    made = of_transformers(kind, files, contents, settings).backend_tokenizer
+    chosen, settings = FAMILIES[family], _checked_settings(files, family, contents)
+    made = of_transformers(chosen.tokenizer_class, files, contents, settings).backend_tokenizer
     tokenizer = tokenizers.Tokenizer(made.model)
     for part in ('normalizer', 'pre_tokenizer', 'decoder'):
         setattr(tokenizer, part, getattr(made, part))
     if isinstance(tokenizer.decoder, decoders.Metaspace):
         # A model that was pretrained on bytes may write them, though none are read.
         tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), tokenizer.decoder])
-    named = set(FAMILIES[family].named.values())
+    named = set(chosen.named.values())
     added = sorted(made.get_added_tokens_decoder().items())
     _add_tokens(tokenizer, files, family, [t for _, t in added if t.content not in named])
     return tokenizer
@@ -129,27 +128,33 @@ def of_transformers(
 ) -> 'PreTrainedTokenizerBase':
     """Returns a tokeniser of transformers, of the class `kind`, with the tokens that this adds.
 
-    Args:
-      kind: the class.
-      files: the folder, for messages.
-      contents: name of a vocabulary file -> its bytes, which were checked.
-      settings: the content of tokenizer_config.json.
+    `contents` has the checked bytes of the vocabulary files by name, `settings` the content of
+    tokenizer_config.json; `files` are for messages.
     """
     with tempfile.TemporaryDirectory() as folder:
         pathlib.Path(folder, TOKENIZER_CONFIG).write_text(json.dumps(settings))
         for name, data in contents.items():
             pathlib.Path(folder, name).write_bytes(data)
+        # That PyTorch is not there is as it should be.
+        os.environ.setdefault('TRANSFORMERS_NO_ADVISORY_WARNINGS', '1')
+        import transformers
+
+        level = transformers.logging.get_verbosity()
+        transformers.logging.set_verbosity_error()
         try:
             with no_panic(files.folder):
-                return _loaded(kind, folder)
+                loader = getattr(transformers, kind)
+                return loader.from_pretrained(folder, local_files_only=True)
+        except errors.UserError:
+            raise
         except Exception as error:
-            if isinstance(error, errors.UserError):
-                raise
             reason = errors.printable(str(error).replace(folder, files.folder))
             raise errors.UserError(
                 f'{files.folder}: {" and ".join(contents)} cannot be read as the vocabulary of a '
                 f'{kind}: {reason}; fetch the files again'
             ) from error
+        finally:
+            transformers.logging.set_verbosity(level)
 
 
 def _checked_settings(
@@ -180,19 +185,6 @@ def _checked_settings(
     if settings.get('unk_token'):
         settings['unk_token'] = content(settings['unk_token'])
     return {key: value for key, value in settings.items() if value is not None}
-
-
-def _loaded(name: str, folder: str) -> 'PreTrainedTokenizerBase':
-    # That PyTorch is not there is as it should be.
-    os.environ.setdefault('TRANSFORMERS_NO_ADVISORY_WARNINGS', '1')
-    import transformers
-
-    level = transformers.logging.get_verbosity()
-    transformers.logging.set_verbosity_error()
-    try:
-        return getattr(transformers, name).from_pretrained(folder, local_files_only=True)
-    finally:
-        transformers.logging.set_verbosity(level)
 
 
 def _from_json(files: Files, family: str, data: bytes) -> tokenizers.Tokenizer:
