@@ -133,7 +133,7 @@ def read(path: str) -> list[Bucket]:
             if '\r' in content.data.replace('\r\n', '\n') or '\0' in content.data:
                 raise UserError(f'{place}: the data has a \\r inside a line, or a NUL')
             lines = enumerate(content.data.split('\n'), 1)
-            examples = readers.good(conllu.read_tagged_lines(place, lines))
+            examples = readers.good(conllu.read_tagged(place, lines))
         else:
             content = files.parse_json(line, _Labelled, place)
             examples = _pairs(task, content.data, place)

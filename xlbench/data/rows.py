@@ -307,12 +307,13 @@ def _lines(path: str, layout: Layout) -> Iterator[tuple[int, str] | BadRecord]:
     """
     pending: list[str] = []
     first, is_open, size = 0, False, 0
-    for number, line in enumerate(readers.lines(path, inner_cr=layout.quotes), 1):
-        if isinstance(line, BadRecord):
+    for item in readers.numbered(path, inner_cr=layout.quotes):
+        if isinstance(item, BadRecord):
             if is_open:
-                raise errors.UserError(str(line))
-            yield line
+                raise errors.UserError(str(item))
+            yield item
             continue
+        number, line = item
         if not is_open:
             pending, first, size = [], number, 0
         pending.append(line)

@@ -55,7 +55,6 @@ from xlbench.data.readers.text_lines import (
     find,
     good,
     letters,
-    lines,
     numbered,
     open_binary,
     raw_lines,

@@ -168,8 +168,8 @@ CR_INSIDE = (
 )
 
 
-def lines(path: str, inner_cr: bool = False) -> Iterator[str | BadRecord]:
-    """Yields the lines of a file as texts; a BadRecord for each that is not a text.
+def numbered(path: str, inner_cr: bool = False) -> Iterator[tuple[int, str] | BadRecord]:
+    """Yields the lines of a file with their numbers, from 1; a BadRecord for each that is no text.
 
     A \\r inside a line is allowed with `inner_cr` only.
     """
@@ -179,7 +179,7 @@ def lines(path: str, inner_cr: bool = False) -> Iterator[str | BadRecord]:
             for raw in raw_lines(file):
                 number += 1
                 try:
-                    yield decoded(raw, number, inner_cr)
+                    yield number, decoded(raw, number, inner_cr)
                 except ValueError as error:
                     # A file without line ends, or in another encoding, is wrong as a whole.
                     if number == 1 and (raw[-1:] != b'\n' or raw.startswith(UTF16)):
@@ -187,12 +187,6 @@ def lines(path: str, inner_cr: bool = False) -> Iterator[str | BadRecord]:
                     yield BadRecord(path, number, str(error))
     except BROKEN as error:
         raise broken_file(path, number + 1, broken(error)) from error
-
-
-def numbered(path: str) -> Iterator[tuple[int, str] | BadRecord]:
-    """Yields the lines of a file with their numbers, from 1, or BadRecords; see `lines`."""
-    for number, line in enumerate(lines(path), 1):
-        yield line if isinstance(line, BadRecord) else (number, line)
 
 
 def convert(

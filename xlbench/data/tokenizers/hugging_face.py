@@ -68,7 +68,8 @@ class HuggingFaceTokenizer(Tokenizer):
     def _language_names(self) -> dict[str, str]:
         """Returns {ISO code: token} of the languages."""
         token_of = vocabularies.FAMILIES[self.family].token_of
-        return {lang: token for lang, row in languages.LANGUAGES.items() if (token := token_of(row))}
+        tokens = ((lang, token_of(row)) for lang, row in languages.LANGUAGES.items())
+        return {lang: token for lang, token in tokens if token}
 
     @property
     def source_words(self) -> tuple[str, ...]:
