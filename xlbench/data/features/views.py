@@ -12,23 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from xlbench.data.features.arrays import (
-    WORD_PIECES,
-    Conventions,
-    Row,
-    decoder_arrays,
-    encoder_arrays,
-    in_rows,
-    joined,
-    one_a_row,
-    pair_types,
-    tag_places,
-    trim,
-    trim_pair,
-    trim_passage,
-    trim_views,
-    word_features,
-)
+from xlbench.data.features import arrays
+from xlbench.data.features.arrays import Conventions, Row
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,10 +85,10 @@ def _both_sides(
 ) -> dict[str, np.ndarray]:
     """Makes the features of `generation`, of `language_model` (continued) or `language_start`."""
     lengths, conventions = layout.lengths, layout.conventions
-    counts, examples = in_rows(rows)
+    counts, examples = arrays.in_rows(rows)
     eos_id, mark = conventions.eos_id, conventions.answer_mark
     most = layout.limit('inputs')
-    parts = [trim_passage(example['inputs'], most, eos_id, mark) for example in examples]
+    parts = [arrays.trim_passage(example['inputs'], most, eos_id, mark) for example in examples]
     if conventions.language_last:
         parts = [np.roll(part, -1) for part in parts]
     starts: int | list[int] = conventions.decoder_start_id
@@ -111,14 +96,14 @@ def _both_sides(
     if continued:
         starts = [int(part[-1]) if len(part) else starts for part in parts]
         parts = [part[:-1] for part in parts]
-    encoder, place = encoder_arrays(parts, counts, lengths['inputs'], conventions, examples)
+    encoder, place = arrays.encoder_arrays(parts, counts, lengths['inputs'], conventions, examples)
     more = {'encoder_positions': place.fill(place.positions, 0)}
     if continued:
-        tokens = joined(following, conventions)
+        tokens = arrays.joined(following, conventions)
         more['prompt_target_tokens'] = place.fill(tokens, conventions.pad_id)
         more['prompt_loss_weights'] = place.fill(np.float32(1), 0, np.float32)
     most = layout.limit('targets')
-    targets = [trim(example['targets'], most, eos_id) for example in examples]
+    targets = [arrays.trim(example['targets'], most, eos_id) for example in examples]
     if conventions.language_last:
         starts = [int(part[0]) for part in targets]
         targets = [np.roll(part, -1) for part in targets]
@@ -128,8 +113,10 @@ def _both_sides(
     elif from_language:
         starts = [int(part[0]) for part in targets]
         targets = [part[min(1, len(part) - 1) :] for part in targets]  # Not of an end alone.
-    width = lengths['targets']
-    return encoder | more | decoder_arrays(targets, counts, width, conventions, starts, examples)
+    decoder = arrays.decoder_arrays(
+        targets, counts, lengths['targets'], conventions, starts, examples
+    )
+    return encoder | more | decoder
 
 
 def multi_view(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
@@ -146,21 +133,21 @@ def multi_view(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
       encoder_segment_ids 1 1 1 2 2 2 2 2, encoder_marks 1 0 0 1 0 1 0 0
     """
     lengths, conventions = layout.lengths, layout.conventions
-    counts, examples = one_a_row(rows)
+    counts, examples = arrays.one_a_row(rows)
     eos_id, most = conventions.eos_id, layout.limit('inputs')
-    views = [trim_views(example['inputs'], most, eos_id) for example in examples]
+    views = [arrays.trim_views(example['inputs'], most, eos_id) for example in examples]
     counts_of_views = counts.copy()
     counts_of_views[counts > 0] = [len(parts) for parts in views]
     parts = [part for both in views for part in both]
-    encoder, place = encoder_arrays(parts, counts_of_views, lengths['inputs'], conventions)
+    encoder, place = arrays.encoder_arrays(parts, counts_of_views, lengths['inputs'], conventions)
     marks = np.isin(encoder['encoder_input_tokens'], conventions.segment_marks)
     more = {
         'encoder_positions': place.fill(place.positions, 0),
         'encoder_marks': (marks & (encoder['encoder_segment_ids'] > 0)).astype(np.int32),
     }
     most = layout.limit('targets')
-    targets = [trim(example['targets'], most, eos_id) for example in examples]
-    return encoder | more | decoder_arrays(targets, counts, lengths['targets'], conventions)
+    targets = [arrays.trim(example['targets'], most, eos_id) for example in examples]
+    return encoder | more | arrays.decoder_arrays(targets, counts, lengths['targets'], conventions)
 
 
 def retrieval(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
@@ -175,13 +162,13 @@ def retrieval(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
       row_weights: [batch] float32, 1 for examples and 0 for padding rows.
     """
     conventions = layout.conventions
-    counts, examples = one_a_row(rows)
+    counts, examples = arrays.one_a_row(rows)
     features: dict[str, np.ndarray] = {}
     for name, side in (('inputs', 'left'), ('targets', 'right')):
         most = layout.limit(name)
-        parts = [trim(example[name], most, conventions.eos_id) for example in examples]
-        arrays, _ = encoder_arrays(parts, counts, layout.lengths[name], conventions)
-        features |= {f'{side}_{feature}': array for feature, array in arrays.items()}
+        parts = [arrays.trim(example[name], most, conventions.eos_id) for example in examples]
+        made, _ = arrays.encoder_arrays(parts, counts, layout.lengths[name], conventions)
+        features |= {f'{side}_{feature}': array for feature, array in made.items()}
     keys = np.full(len(counts), -1, np.int32)
     keys[counts > 0] = [zlib.crc32(reply.astype('<i4').tobytes()) & 0x7FFFFFFF for reply in parts]
     return features | {'reply_key': keys, 'row_weights': counts.astype(np.float32)}
@@ -202,15 +189,13 @@ def classification(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]
       row_weights: [batch] float32, 1 for examples and 0 for padding rows.
     """
     lengths, conventions, limit = layout.lengths, layout.conventions, layout.limit('inputs')
-    counts, examples = one_a_row(rows)
-    parts = [
-        trim_pair(example['inputs'], example['piece_counts'], limit, conventions.eos_id)
-        for example in examples
-    ]
-    types = [pair_types(example['inputs'], example['piece_counts'], limit) for example in examples]
+    counts, examples = arrays.one_a_row(rows)
+    pairs = [(example['inputs'], example['piece_counts'], limit) for example in examples]
+    parts = [arrays.trim_pair(*pair, conventions.eos_id) for pair in pairs]
+    types = [arrays.pair_types(*pair) for pair in pairs]
     labels = np.zeros(len(counts), np.int32)
     labels[counts > 0] = [example['targets'][0] for example in examples]
-    features, place = encoder_arrays(parts, counts, lengths['inputs'], conventions, examples)
+    features, place = arrays.encoder_arrays(parts, counts, lengths['inputs'], conventions, examples)
     return features | {
         'encoder_type_ids': place.fill(np.concatenate(types) if types else 0, 0),
         'labels': labels,
@@ -237,18 +222,18 @@ def tagging(
     Example: pieces [1, 2], [CLS] 5 6 7 [SEP], tags [3, 4] -> labels 0 3 0 4 0, weights 0 1 0 1 0
     """
     lengths, conventions, limit = layout.lengths, layout.conventions, layout.limit('inputs')
-    counts, examples = one_a_row(rows)
-    parts = [trim(example['inputs'], limit, conventions.eos_id) for example in examples]
+    counts, examples = arrays.one_a_row(rows)
+    parts = [arrays.trim(example['inputs'], limit, conventions.eos_id) for example in examples]
     labels = [np.zeros(len(part), np.int32) for part in parts]
     weights = [np.zeros(len(part), np.float32) for part in parts]
     for example, tags, weight in zip(examples, labels, weights, strict=True):
-        places = tag_places(example, limit)
+        places = arrays.tag_places(example, limit)
         tags[places] = example['targets'][: len(places)]
         weight[places] = 1
-    features, place = encoder_arrays(parts, counts, lengths['inputs'], conventions, examples)
+    features, place = arrays.encoder_arrays(parts, counts, lengths['inputs'], conventions, examples)
     labels, weights = (np.concatenate(x) if x else 0 for x in (labels, weights))
     if piece != 'last':
-        each = [word_features(example, limit, piece, conventions) for example in examples]
+        each = [arrays.word_features(example, limit, piece, conventions) for example in examples]
         tails, counts = [np.concatenate(x) for x in zip(*each, strict=True)] if each else (0, 0)
         features['encoder_word_tails'] = place.fill(tails, 0)
         features['encoder_word_weights'] = place.fill(counts, 0, np.float32)
@@ -300,6 +285,6 @@ VIEWS = {
         f'tagging_{piece}': View(
             functools.partial(tagging, piece=piece), labels='word', prepared='tagging'
         )
-        for piece in WORD_PIECES[1:]
+        for piece in arrays.WORD_PIECES[1:]
     },
 }

@@ -13,24 +13,8 @@ import numpy as np
 from array_record.python import array_record_module
 
 from xlbench.data import readers
-from xlbench.data.prepared import freshness
-from xlbench.data.prepared.format import (
-    FORMAT,
-    LENGTHS,
-    MANIFEST,
-    MIXTURE_KEYS,
-    SIDES,
-    Manifest,
-    NotPrepared,
-    Packed,
-    Record,
-    ShardEntry,
-    json_bytes,
-    pack,
-    read_json,
-    safe_name,
-    vocabulary_path,
-)
+from xlbench.data.prepared import format, freshness
+from xlbench.data.prepared.format import Manifest, Packed, Record, ShardEntry
 from xlbench.system import errors, files, locks
 
 SHARD_EXAMPLES = 50_000
@@ -102,7 +86,7 @@ class _Shard:
         self._file = array_record_module.ArrayRecordWriter(path, _WRITER_OPTIONS)
 
     def write(self, packed: Packed) -> None:
-        for side, (name, largest) in enumerate(zip(SIDES, packed.largest, strict=True)):
+        for side, (name, largest) in enumerate(zip(format.SIDES, packed.largest, strict=True)):
             sizes = packed.lengths[:, side]
             if not sizes.all():
                 number = self._first + self.examples + int(np.argmin(sizes))
@@ -212,7 +196,7 @@ class Writer:
 
     def write_batch(self, records: Iterable[Record]) -> None:
         """Appends records, each with `inputs` and `targets` ids (eos included, untruncated)."""
-        self.write_packed(pack(list(records)))
+        self.write_packed(format.pack(list(records)))
 
     def write_packed(self, packed: Packed) -> None:
         """Appends examples."""
@@ -249,24 +233,24 @@ class Writer:
             shards.append(entry | {'file': name})
         shutil.rmtree(parts, ignore_errors=True)
         lengths = _joined(lengths_of_shards)
-        lengths_path = os.path.join(self.temporary, LENGTHS)
+        lengths_path = os.path.join(self.temporary, format.LENGTHS)
         with open(lengths_path, 'wb') as file:
             np.save(file, lengths, allow_pickle=False)
             file.flush()
             os.fsync(file.fileno())
         tokens = {
             name: {'total': int(column.sum(dtype=np.int64)), 'max': int(column.max(initial=0))}
-            for name, column in zip(SIDES, lengths.T, strict=True)
+            for name, column in zip(format.SIDES, lengths.T, strict=True)
         }
         manifest = self._manifest | {
-            'format': FORMAT,
+            'format': format.FORMAT,
             'code': freshness.code_fingerprint(self._manifest['task']),
             'num_examples': len(lengths),
             'shards': shards,
-            'lengths': {'file': LENGTHS, 'sha256': readers.sha256(lengths_path)},
+            'lengths': {'file': format.LENGTHS, 'sha256': readers.sha256(lengths_path)},
             'tokens': tokens,
         }
-        files.write(os.path.join(self.temporary, MANIFEST), json_bytes(manifest))
+        files.write(os.path.join(self.temporary, format.MANIFEST), format.json_bytes(manifest))
         files.sync_folder(self.temporary)
         _swap_in(self.temporary, self.folder, self._old)
 
@@ -275,20 +259,20 @@ def write_mixture(
     root: str, vocabulary: str, name: str, split: str, rates: Mapping[str, float]
 ) -> None:
     """Writes or extends `<mixture>.json` by one split: {task: rate}."""
-    safe_name(name, 'mixture')
-    if safe_name(split, 'split') in MIXTURE_KEYS:
+    format.safe_name(name, 'mixture')
+    if format.safe_name(split, 'split') in format.MIXTURE_KEYS:
         raise errors.UserError(f'a split cannot be named {split!r} in a mixture file')
-    parent = vocabulary_path(root, vocabulary)
+    parent = format.vocabulary_path(root, vocabulary)
     os.makedirs(parent, exist_ok=True)
     path = os.path.join(parent, f'{name}.json')
-    new = {safe_name(task, 'task'): float(rate) for task, rate in rates.items()}
+    new = {format.safe_name(task, 'task'): float(rate) for task, rate in rates.items()}
     code = freshness.code_fingerprint(name)
     with locks.file(path, wait=_say):  # Others may be adding splits of their own.
         content: dict[str, str | dict[str, float] | None] = {}
         if os.path.isfile(path):
-            with contextlib.suppress(NotPrepared):
-                content = read_json(path)
+            with contextlib.suppress(format.NotPrepared):
+                content = format.read_json(path)
         if freshness.is_of_other_code(name, content.get('code')):
             content = {}  # Splits of other code are dropped: they are made anew.
         content |= {'name': name, 'code': code, split: new}
-        files.write(path, json_bytes(content))
+        files.write(path, format.json_bytes(content))

@@ -37,16 +37,8 @@ import msgspec
 import tokenizers
 from tokenizers import decoders, normalizers, pre_tokenizers
 
-from xlbench.data.vocabularies import (
-    FAMILIES,
-    GENERIC_CLASSES,
-    TOKENIZER_CONFIG,
-    TOKENIZER_FILE,
-    AnyToken,
-    Files,
-    Token,
-    content,
-)
+from xlbench.data import vocabularies
+from xlbench.data.vocabularies import FAMILIES, Files, Token
 from xlbench.huggingface import sentencepiece_models
 from xlbench.system import errors, files as files_lib, untrusted
 
@@ -71,7 +63,7 @@ def load(files: Files, family: str) -> tuple[tokenizers.Tokenizer, bytes]:
         needed = f'{", ".join(chosen.files)} of {family}' if chosen.files else 'spiece.model of T5'
         hint = '' if chosen.files else '; config.json beside the files would tell the family'
         raise errors.UserError(
-            f'vocabulary folder {files.folder} has no {TOKENIZER_FILE} and no {needed}{hint}'
+            f'vocabulary folder {files.folder} has no {files.file} and no {needed}{hint}'
         )
     if FAMILIES[family].added:
         tokenizer.encode_special_tokens = True  # As text, where they stand in one.
@@ -132,7 +124,7 @@ def of_transformers(
     tokenizer_config.json; `files` are for messages.
     """
     with tempfile.TemporaryDirectory() as folder:
-        pathlib.Path(folder, TOKENIZER_CONFIG).write_text(json.dumps(settings))
+        pathlib.Path(folder, vocabularies.TOKENIZER_CONFIG).write_text(json.dumps(settings))
         for name, data in contents.items():
             pathlib.Path(folder, name).write_bytes(data)
         # That PyTorch is not there is as it should be.
@@ -183,7 +175,7 @@ def _checked_settings(
                 has_room = rows is None or len(proto.pieces) + sentinels <= rows
                 settings['extra_ids'] = sentinels if has_room else 0
     if settings.get('unk_token'):
-        settings['unk_token'] = content(settings['unk_token'])
+        settings['unk_token'] = vocabularies.content(settings['unk_token'])
     return {key: value for key, value in settings.items() if value is not None}
 
 
@@ -239,7 +231,7 @@ def _add_tokens(
     """
     listed = files.tokenizer.listed()
     # transformers' class without a model of its own has the tokens that the files name, no more.
-    generic = files.tokenizer.tokenizer_class in GENERIC_CLASSES
+    generic = files.tokenizer.tokenizer_class in vocabularies.GENERIC_CLASSES
     named = {
         key: token
         for key, default in FAMILIES[family].named.items()
@@ -247,7 +239,7 @@ def _add_tokens(
     }
     if family in ('mbart50', 'nllb') and isinstance(named.get('mask_token'), str):
         named['mask_token'] = Token(named['mask_token'], lstrip=True)
-    special = {content(token) for token in (*named.values(), *listed)}
+    special = {vocabularies.content(token) for token in (*named.values(), *listed)}
     added = []
     for _, token in sorted(files.numbered().items()):
         if not files.tokenizer.added_tokens_decoder:
@@ -263,12 +255,12 @@ def _add_tokens(
     tokenizer.add_tokens(list(tokens.values()))
 
 
-def _added_token(token: AnyToken | tokenizers.AddedToken) -> tokenizers.AddedToken:
+def _added_token(token: vocabularies.AnyToken | tokenizers.AddedToken) -> tokenizers.AddedToken:
     """Returns a token as the library has it; it is special unless it says otherwise."""
     if isinstance(token, tokenizers.AddedToken):
         return token
     flags = token.flags() if isinstance(token, Token) else {}
-    return tokenizers.AddedToken(content(token), **({'special': True} | flags))
+    return tokenizers.AddedToken(vocabularies.content(token), **({'special': True} | flags))
 
 
 def _split_as_mrs(tokenizer: tokenizers.Tokenizer) -> None:
