@@ -17,31 +17,19 @@ _Ids = TypeVar('_Ids')
 
 @dataclasses.dataclass(frozen=True)
 class Conventions:
-    """Meanings of ids: from a manifest, mostly its `vocabulary` entry.
-
-    Attributes:
-      pad_id, eos_id, decoder_start_id: ids of padding, of the end, of the first decoder input.
-      vocab_size: every id is below it.
-      answer_mark: ids before the answer in an input of question generation, see `trim_passage`;
-        empty if the vocabulary cannot spell it.
-      segment_marks: ids that begin a segment of an input with views, see `multi_view`.
-      language_last: whether the first id of inputs and of targets, their language, goes behind
-        their end, see `vocabularies.Family`.
-      closing_id: the id behind the end of targets, in place of the language; None leaves that.
-      has_languages: whether batches have the language of each token, as an XLM's vocabulary asks.
-      vocabulary: sha256 of the vocabulary; '' if unknown.
-    """
+    """Meanings of ids: from a manifest, mostly its `vocabulary` entry."""
 
     pad_id: int
     eos_id: int
-    decoder_start_id: int
-    vocab_size: int
-    answer_mark: tuple[int, ...] = ()
-    segment_marks: tuple[int, ...] = ()
+    decoder_start_id: int  # The first decoder input.
+    vocab_size: int  # Every id is below it.
+    answer_mark: tuple[int, ...] = ()  # Ids before the answer in an input, see `trim_passage`.
+    segment_marks: tuple[int, ...] = ()  # Ids that begin a segment of a view, see `multi_view`.
+    # Whether the first id of inputs and of targets, their language, goes behind their end.
     language_last: bool = False
-    closing_id: int | None = None
-    has_languages: bool = False
-    vocabulary: str = ''
+    closing_id: int | None = None  # Behind the end of targets, in place of the language.
+    has_languages: bool = False  # Whether batches have the language of each token, as an XLM asks.
+    vocabulary: str = ''  # Its sha256; '' if unknown.
 
     @classmethod
     def of(cls, manifest: Manifest) -> 'Conventions':
@@ -70,9 +58,8 @@ class Conventions:
     def begin(self, languages: _Ids | None, view: str) -> tuple[_Ids | int, _Ids | None]:
         """Returns the first input of the decoder, and its forced first output.
 
-        Args:
-          languages: [batch] int32, Tokenizer.forced_first of each text, or None.
-          view: of the objective, a key of `features.VIEWS`.
+        `languages` [batch] int32 are Tokenizer.forced_first of each text, or None; `view` is that
+        of the objective, a key of `features.VIEWS`.
         """
         if (self.language_last or view == 'language_start') and languages is not None:
             return languages, None
@@ -253,8 +240,7 @@ def decoder_arrays(
 ) -> dict[str, np.ndarray]:
     """Builds the decoder's inputs, targets and loss weights; see Placement.
 
-    `starts` are the first inputs of the examples, in place of `conventions.decoder_start_id`. The
-    examples are given where their language counts.
+    `starts` are the first inputs of the examples, in place of `conventions.decoder_start_id`.
     """
     place = Placement(parts, counts, width)
     tokens = joined(parts, conventions)
@@ -283,10 +269,7 @@ def joined(parts: Sequence[np.ndarray], conventions: Conventions) -> np.ndarray:
 class Placement:
     """The places of the tokens of one side of a batch, for all of its arrays.
 
-    Args:
-      parts: ids of all examples, row after row.
-      counts: [batch], examples of each row.
-      width: tokens of a row.
+    `parts` are the ids of all examples, row after row; `counts` [batch] the examples of each row.
     """
 
     def __init__(self, parts: Sequence[np.ndarray], counts: np.ndarray, width: int):

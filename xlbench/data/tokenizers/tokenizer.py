@@ -41,41 +41,25 @@ def limit_threads(limit: int) -> None:
 
 
 class Tokenizer(abc.ABC):
-    """A vocabulary.
+    """A vocabulary."""
 
-    Attributes:
-      name: what the user called it; prepared data is filed under it.
-      vocab_size: rows of the embedding of a model with this vocabulary; every id is below it.
-      num_pieces: ids that stand for something, the first ones.
-      pad_id, eos_id: ids of padding and of the end; BERT's end is [SEP].
-      bos_id: id of the token that opens a text (<s>, BERT's [CLS]); None if there is none.
-      unk_id: id of unknown text, -1 if there is none.
-      closing_id: id of what stands behind the end of both sides; None in most vocabularies.
-      language_rows: ISO code -> the row of that language in the model's table of languages, of an
-        XLM that has one.
-      decoder_start_id: the first decoder input.
-      sha256: over everything that defines the ids.
-      family: key of `vocabularies.FAMILIES`.
-      tags: how the model learns the target language. 'target_in_source': the pipeline writes
-        `<de> ` at the start of the input. 'own': the model's own tokens say it, or it has one
-        target language only.
-      uses_cores: whether one `encode_batch` keeps all cores busy.
-    """
-
-    name: str
-    vocab_size: int
-    num_pieces: int
+    name: str  # Of the user; prepared data is filed under it.
+    vocab_size: int  # Rows of the embedding of a model with it; every id is below it.
+    num_pieces: int  # Ids that stand for something, the first ones.
     pad_id: int
-    eos_id: int
-    bos_id: int | None = None
-    unk_id: int
-    decoder_start_id: int
-    closing_id: int | None = None
+    eos_id: int  # BERT's is [SEP].
+    bos_id: int | None = None  # Opens a text: <s>, BERT's [CLS].
+    unk_id: int  # -1: none.
+    decoder_start_id: int  # The first decoder input.
+    closing_id: int | None = None  # Behind the end of both sides; most vocabularies have none.
+    # ISO code -> the row of that language in the table of languages of an XLM that has one.
     language_rows: Mapping[str, int] = {}
-    sha256: str
-    family: str = 'other'
+    sha256: str  # Over everything that defines the ids.
+    family: str = 'other'  # Key of vocabularies.FAMILIES.
+    # How the model learns the target language: 'target_in_source', the pipeline writes `<de> ` at
+    # the start of the input; 'own', the model's own tokens say it, or it has one target language.
     tags: str = 'target_in_source'
-    uses_cores: bool = False
+    uses_cores: bool = False  # Whether one `encode_batch` keeps all cores busy.
     _language_ids: Mapping[str, int] = {}
     _language_tokens: Mapping[str, str] = {}
     _silent: Sequence[int] = ()  # Ids that stand for no text: special and language tokens.
