@@ -31,15 +31,12 @@ _END = re.compile(r'(?<=[.!?…])\s+')
 
 
 class Triple(NamedTuple):
-    """The places of an action's three phrases in a sentence; an empty object is (0, 0).
-
-    A `name` is written instead of the subject's words.
-    """
+    """The places of an action's three phrases in a sentence; an empty object is (0, 0)."""
 
     subject: Span
     relation: Span
     object: Span
-    name: str = ''
+    name: str = ''  # Is written instead of the subject's words.
 
 
 def extract(tokens: Sequence[str], tags: Sequence[str], speaker: str = '') -> list[Triple]:

@@ -74,21 +74,14 @@ class _Tagged(msgspec.Struct):
 
 @dataclasses.dataclass(frozen=True)
 class Bucket:
-    """The training examples of one adaptation.
+    """The training examples of one adaptation."""
 
-    Attributes:
-      task: one of TASKS.
-      shots: K, examples of each label; in tagging the least number of words with each tag.
-      lang: ISO code.
-      index: 0 to 39.
-      examples: records. Classification: uid, text_a, text_b ('' for single texts) and label, in the
-        order of the labels. Tagging: words and tags, separated by single spaces.
-    """
-
-    task: str
-    shots: int
+    task: str  # One of TASKS.
+    shots: int  # K, examples of each label; in tagging the least number of words with each tag.
     lang: str
-    index: int
+    index: int  # 0 to 39.
+    # Of classification: uid, text_a, text_b ('' for single texts) and label, in the order of the
+    # labels. Of tagging: words and tags, separated by single spaces.
     examples: tuple[Record, ...]
 
     @property
@@ -248,12 +241,7 @@ def n_way(
 ) -> list[list[int]]:
     """Samples N-way K-shot buckets: K examples of each label, and no example in two buckets.
 
-    Args:
-      labels: of the examples.
-      ways: the N labels.
-      shots: K.
-      count: number of buckets.
-      draw: random numbers.
+    `labels` are those of the examples, `ways` the N labels, `shots` K, `count` the buckets.
 
     Returns:
       The numbers of the examples of each bucket, label by label; later buckets have fewer examples

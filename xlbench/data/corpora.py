@@ -49,44 +49,26 @@ class File:
 
 @dataclasses.dataclass(frozen=True)
 class Archive:
-    """A published archive (.zip, .tgz) of files with unknown hashes.
-
-    Attributes:
-      address: of the archive.
-      member: pattern of the whole names of members to unpack.
-      path: of a member below the data root, with the groups of `member`.
-      bytes: the most that a member may have.
-    """
+    """A published archive (.zip, .tgz) of files with unknown hashes."""
 
     address: str
-    member: str
-    path: str
-    bytes: int = 8 << 30
+    member: str  # Pattern of the whole names of members to unpack.
+    path: str  # Of a member below the data root, with the groups of `member`.
+    bytes: int = 8 << 30  # The most that a member may have.
 
 
 @dataclasses.dataclass(frozen=True)
 class Corpus:
-    """Name, origin, licence and files of a corpus.
-
-    Attributes:
-      name: in xlbench.
-      benchmark: the first word of the tasks that read it.
-      title: a short description.
-      address: of the owners' description.
-      licence: as its owners state it.
-      archives: are unpacked, besides single files.
-      by_hand: instructions, if a machine may not download it.
-      tasks: tasks and splits that `verify` reads, as xlbench.prepare names them.
-    """
+    """Name, origin, licence and files of a corpus."""
 
     name: str
-    benchmark: str
+    benchmark: str  # The first word of the tasks that read it.
     title: str
-    address: str
-    licence: str
-    archives: Sequence[Archive] = ()
-    by_hand: str = ''
-    tasks: Sequence[str] = ()
+    address: str  # Of the owners' description.
+    licence: str  # As its owners state it.
+    archives: Sequence[Archive] = ()  # They are unpacked, besides single files.
+    by_hand: str = ''  # Instructions, if a machine may not download it.
+    tasks: Sequence[str] = ()  # Those that `verify` reads, with splits, as xlbench.prepare does.
 
     @functools.cached_property
     def files(self) -> list[File]:
@@ -142,12 +124,9 @@ _PATIENCE, _LEAST = 60.0, 1024  # Seconds, and the bytes a second that a downloa
 
 
 def get(corpus: Corpus, root: str, mirror: str = '') -> Iterator[str]:
-    """Downloads the missing files of a corpus; yields a line for each.
+    """Downloads the missing files of a corpus into a data root; yields a line for each.
 
-    Args:
-      corpus: the corpus.
-      root: the data root.
-      mirror: an address with HOST/PATH of each https://HOST/PATH; '' for the hosts themselves.
+    `mirror` is an address with HOST/PATH of each https://HOST/PATH; '' for the hosts themselves.
 
     Raises:
       UserError: a machine may not download it, a download fails, or a file has other content.
@@ -200,10 +179,9 @@ def present(file: File, root: str) -> str | None:
 
 
 def _download(address: str, file: BinaryIO, name: str, size: int | None) -> str:
-    """Writes the answer of an address into a file; returns its SHA-256.
+    """Writes the answer of an address, of known or unknown size, into a file; returns its SHA-256.
 
-    A server may lie about the length, pack the answer, or never end: nothing is unpacked, bytes are
-    counted (`size` are those of the published file, if known), and a slow answer is given up.
+    A server may lie about the length, pack the answer, or never end.
     """
 
     def bad(why: str) -> UserError:

@@ -34,18 +34,13 @@ _UID = re.compile(r'([a-z]+)-([0-9]{1,9})-(trn|val|tst)')
 
 @dataclasses.dataclass(frozen=True)
 class Uid:
-    """The place of an example in the official file: 'german-7053-val'.
-
-    Attributes:
-      lang: ISO code.
-      number: of the row. XNLI counts the rows of all languages together, from 0; PAWS-X those of
-        the language's file, from 1; MARC and MLDoc the same, from 0.
-      split: 'trn', 'val' or 'tst'.
-    """
+    """The place of an example in the official file: 'german-7053-val'."""
 
     lang: str
+    # Of the row: XNLI counts the rows of all languages together, from 0; PAWS-X those of the
+    # language's file, from 1; MARC and MLDoc the same, from 0.
     number: int
-    split: str
+    split: str  # 'trn', 'val' or 'tst'.
 
     @classmethod
     def parse(cls, text: str) -> 'Uid':

@@ -127,16 +127,11 @@ class Stream:
 
 @dataclasses.dataclass(frozen=True)
 class EvenWindows:
-    """Windows of one size: each takes the next examples of one endless stream or more, in order.
+    """Windows of one size: each takes the next examples of one endless stream or more, in order."""
 
-    Attributes:
-      stretches: for each stream, how many of its examples a window takes, the number of its first
-        example, and the stream.
-      tasks: for each task, its rate, with sum 1, and the examples of a pass over it.
-    """
-
+    # How many examples of a stream a window takes, the number of its first example, the stream.
     stretches: Sequence[tuple[int, int, Stream]]
-    tasks: Sequence[tuple[float, int]]
+    tasks: Sequence[tuple[float, int]]  # The rate, with sum 1, and the examples of a pass.
 
     def __call__(self, number: int) -> np.ndarray:
         """Returns [window]: the example numbers of a window."""

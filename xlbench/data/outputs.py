@@ -25,21 +25,13 @@ FORMATS = ('text', 'jsonl', *_TAGGED)
 
 @dataclasses.dataclass(frozen=True)
 class References:
-    """References of predictions.
+    """References of predictions."""
 
-    Attributes:
-      name: for messages.
-      targets: one or more texts of each example.
-      inputs: of each example; '' if unknown.
-      ids: of each example; '0', '1', ... if the records have none.
-      facts: the origin, for metrics.json.
-    """
-
-    name: str
-    targets: Sequence[Sequence[str]]
-    inputs: Sequence[str]
-    ids: Sequence[str]
-    facts: Mapping[str, Json]
+    name: str  # For messages.
+    targets: Sequence[Sequence[str]]  # One or more texts of each example.
+    inputs: Sequence[str]  # Of each example; '' if unknown.
+    ids: Sequence[str]  # Of each example; '0', '1', ... if the records have none.
+    facts: Mapping[str, Json]  # The origin, for metrics.json.
 
     def first(self, count: int) -> 'References':
         """Returns the references of the first `count` examples; 0: all."""
@@ -53,19 +45,12 @@ class References:
 
 @dataclasses.dataclass(frozen=True)
 class Outputs:
-    """Predictions of a system.
-
-    Attributes:
-      path: of the file.
-      n_best: predictions of each example, best first.
-      ids: of each example, if the file has them.
-      numbered: whether the file numbers the examples, so that the last may be missing.
-    """
+    """Predictions of a system."""
 
     path: str
-    n_best: Sequence[Sequence[str]]
-    ids: Sequence[str] | None = None
-    numbered: bool = False
+    n_best: Sequence[Sequence[str]]  # Predictions of each example, best first.
+    ids: Sequence[str] | None = None  # Of each example, if the file has them.
+    numbered: bool = False  # Whether the file numbers the examples, so that the last may lack.
 
     def for_references(self, references: References) -> list[list[str]]:
         """Returns the predictions of each example; UserError if numbers or ids do not match."""

@@ -43,21 +43,14 @@ class Row(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """The format of a file.
+    """The format of a file; the columns, separator and quotes are those of csv and tsv."""
 
-    Attributes:
-      format: one of FORMATS; by default the ending of the file's name.
-      columns: of csv and tsv: the names of all columns, if the first line does not have them.
-      separator: of csv and tsv: by default ',' and a TAB.
-      quotes: of csv and tsv: whether quotes may enclose a cell with separators and line breaks, in
-        which "" is a quote.
-      where: key -> value; other rows are ignored.
-    """
-
-    format: str | None = None
-    columns: Sequence[str] | None = None
-    separator: str | None = None
+    format: str | None = None  # One of FORMATS; by default the ending of the file's name.
+    columns: Sequence[str] | None = None  # Names of all, if the first line does not have them.
+    separator: str | None = None  # By default ',' and a TAB.
+    # Whether quotes may enclose a cell with separators and line breaks, in which "" is a quote.
     quotes: bool = True
+    # Key -> value; other rows are ignored.
     where: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):

@@ -245,23 +245,15 @@ def tagging(
 
 @dataclasses.dataclass(frozen=True)
 class View:
-    """Batch format of a kind of task, and its options.
+    """Batch format of a kind of task, and its options."""
 
-    Attributes:
-      make: makes the arrays of a batch from its rows: one of the functions above.
-      sides: of which the arrays of tokens are, whose length a mesh may cut.
-      packs: whether a row may hold several examples.
-      labels: what a label is of, 'text' or 'word'; '' where targets are texts.
-      sums_tasks: whether `task_weights` beside the features make the loss a sum over tasks.
-      prepared: the view that a task is prepared for, where that is another one.
-    """
-
+    # Makes the arrays of a batch from its rows: one of the functions above.
     make: Callable[[Sequence[Row], Layout], dict[str, np.ndarray]]
-    sides: tuple[str, ...] = ('inputs',)
-    packs: bool = False
-    labels: str = ''
-    sums_tasks: bool = False
-    prepared: str = ''
+    sides: tuple[str, ...] = ('inputs',)  # Of the arrays whose length a mesh may cut.
+    packs: bool = False  # Whether a row may hold several examples.
+    labels: str = ''  # What a label is of, 'text' or 'word'; '' where targets are texts.
+    sums_tasks: bool = False  # Whether `task_weights` make the loss a sum over tasks.
+    prepared: str = ''  # The view that a task is prepared for, where that is another one.
 
     def __call__(self, rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
         """Makes the arrays of a batch."""

@@ -16,16 +16,10 @@ from xlbench.system import errors, untrusted
 
 @dataclasses.dataclass(frozen=True)
 class BadRecord:
-    """A record that cannot be used.
-
-    Attributes:
-      path: the file.
-      line: from 1; 0 if the reason concerns the whole file or names the place itself.
-      reason: the fault, in plain words.
-    """
+    """A record that cannot be used."""
 
     path: str
-    line: int
+    line: int  # From 1; 0 if the reason concerns the whole file or names the place itself.
     reason: str
 
     def __str__(self) -> str:
@@ -46,18 +40,14 @@ class LeftOut:
 
 
 class BadRecords:
-    """Skips bad records while `allow()` is true.
-
-    Attributes:
-      skipped: the bad records that were skipped.
-      left_out: reason -> number of sound records that the task does not use.
-      error: the error that ended the reading; another thread may have hidden the exception.
-    """
+    """Skips bad records while `allow()` is true."""
 
     def __init__(self, allow: Callable[[], bool] = lambda: False):
         self._allow = allow
         self.skipped: list[BadRecord] = []
+        # Reason -> number of sound records that the task does not use.
         self.left_out: collections.Counter[str] = collections.Counter()
+        # It ended the reading; another thread may have hidden the exception.
         self.error: errors.UserError | None = None
 
     def add(self, record: BadRecord) -> None:
@@ -201,8 +191,7 @@ def convert(
       path: the file.
       values: with the numbers of their lines, such as those of `numbered`.
       make: (number, value) -> records; raises ValueError for a wrong value.
-      what: the thing that is numbered instead of lines, such as 'object'; '' if reasons name the
-        number themselves.
+      what: what is numbered instead of lines, such as 'object'; '' if reasons name the number.
     """
     for item in values:
         if isinstance(item, BadRecord):
