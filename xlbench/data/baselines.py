@@ -68,21 +68,15 @@ NAMES = (*_OF_INPUT, *LEARNING)
 
 
 def predict(
-    name: str,
-    train_pairs: Sequence[tuple[str, str]],
+    name: str,  # One of NAMES.
+    train_pairs: Sequence[tuple[str, str]],  # (input, target) of the task's training split.
     inputs: Sequence[str],
     count: int = 1,
-    score: Callable[[str], float] | None = None,
+    score: Callable[[str], float] | None = None,  # Of a text as the answer to all train_pairs.
 ) -> list[list[str]]:
-    """Returns different predictions of a baseline for each input, best first.
+    """Returns up to `count` different predictions of a baseline for each input, best first.
 
-    Args:
-      name: one of `NAMES`.
-      train_pairs: (input, target) of the task's training split.
-      inputs: the inputs.
-      count: the most predictions for an input. Baselines that repeat or translate the input give
-        only one.
-      score: text -> its score as the answer to all training examples, for best_constant.
+    Baselines that repeat or translate the input give one; best_constant needs `score`.
     """
     if name not in NAMES:
         raise errors.unknown('baseline', name, NAMES)

@@ -35,12 +35,7 @@ def infill_spans(dialogue: str, spans: Sequence[Iterable[Span]], numbers: random
     """Masks spans of actions: SHARE of all tokens, if there are enough actions.
 
     After each utterance, up to SHARE of the tokens so far are masked. Missing masks are then set in
-    utterances in random order.
-
-    Args:
-      dialogue: an utterance on each line.
-      spans: see `dialogue_spans`.
-      numbers: see `generator`.
+    utterances in random order. For `spans` see `dialogue_spans`, for `numbers` `generator`.
 
     Example: 'Ben: Sure, I will send it tonight.\\nAnna: Thanks!', the action of 'I', 'will send',
       'it' -> 'Ben: Sure, I will send <mask> tonight.\\nAnna: Thanks!', or with 'I' masked

@@ -58,12 +58,8 @@ class Stream:
     where a stretch begins in each task follows from a count, whatever came before.
 
     Where a task has each example in several draws of noise, pass p reads draw p of each; after the
-    last draw the first one comes again.
-
-    Args:
-      prepared: the tasks; numbers run from the first task's first example to the last's last.
-      rates: of the tasks, with sum 1.
-      seed: of the order.
+    last draw the first one comes again. Numbers run from the first task's first example to the last
+    one's last; rates have the sum 1.
     """
 
     def __init__(self, prepared: Sequence[Prepared], rates: Sequence[float], seed: int):
@@ -153,23 +149,17 @@ class EvenWindows:
 class Curriculum:
     """The windows of an endless run of epochs; an `Order`.
 
-    The tasks of one part are spread evenly over it, each shuffled anew in every epoch.
-
-    Args:
-      prepared: the tasks; numbers run from the first task's first example to the last's last.
-      parts: the places in `prepared` of the tasks of each part, in order; each task is in one.
-      size: examples of a window, at most.
-      rows: of a batch: windows hold a multiple of it, but for the last one of a part.
-      seed: of the order.
+    The tasks of one part are spread evenly over it, each shuffled anew in every epoch. Numbers are
+    those of `Stream`.
     """
 
     def __init__(
         self,
         prepared: Sequence[Prepared],
-        parts: Sequence[Sequence[int]],
+        parts: Sequence[Sequence[int]],  # Of each, places in `prepared`; each task is in one.
         *,
-        size: int,
-        rows: int,
+        size: int,  # Examples of a window, at most.
+        rows: int,  # Of a batch: windows hold a multiple of it, but for the last one of a part.
         seed: int,
     ):
         self._parts = parts

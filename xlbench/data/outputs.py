@@ -97,25 +97,18 @@ def format_of(path: str) -> str:
 def read_outputs(
     path: str,
     *,
-    format: str = '',
+    format: str = '',  # One of FORMATS; by default the ending of the file's name.
+    # Of JSONL: a text, a list of texts, or a list of objects with a `prediction` or a `text`, best
+    # first. By default `prediction`, or else `predictions`.
     field: str = '',
-    id_field: str = 'id',
+    id_field: str = 'id',  # Of JSONL, if a record has it; '' takes the order.
+    # Lines of text begin with the number of the example, from 1, and a TAB; predictions are sorted,
+    # best first. An example without a line has no prediction.
     n_best: bool = False,
-    scores: bool = False,
-    tags: bool = False,
+    scores: bool = False,  # A number and a TAB precede each text.
+    tags: bool = False,  # A list of texts has the tags of a sentence, not n-best predictions.
 ) -> Outputs:
     """Reads predictions.
-
-    Args:
-      path: the file.
-      format: one of FORMATS; default: by the file's name.
-      field: of JSONL: a text, a list of texts, or a list of objects with a `prediction` or a
-        `text`, best first. Default: `prediction`, or else `predictions`.
-      id_field: of JSONL, if a record has it; '' takes the order.
-      n_best: lines of text begin with the number of the example, from 1, and a TAB; predictions are
-        sorted, best first. An example without a line has no prediction.
-      scores: a number and a TAB precede each text.
-      tags: a list of texts has the tags of a sentence, not n-best predictions.
 
     Raises:
       UserError: the file has another form.
@@ -174,11 +167,7 @@ def read_references(
 ) -> References:
     """Reads references; several aligned files give several references of each example.
 
-    Args:
-      paths: text, .jsonl, .conll or .conllu.
-      field: of JSONL: a text, or a list of several references.
-      id_field: of JSONL, if a record has it.
-      tags: a list of texts has the tags of a sentence, not several references.
+    For the options see `read_outputs`; a list of texts has several references.
 
     Raises:
       UserError: a file has another form, or files are not equally long.

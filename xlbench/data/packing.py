@@ -178,26 +178,16 @@ def best_chain(lengths: np.ndarray, largest: Shape, count: int) -> tuple[tuple[S
 
 
 def choose_layout(
-    sample: np.ndarray,
-    largest: Shape,
-    limits: Shape,
+    sample: np.ndarray,  # [n, 2], lengths in the proportions of the mixture, at most `limits`.
+    largest: Shape,  # The largest lengths of all examples, at most `limits`.
+    limits: Shape,  # The widest row that is allowed.
     *,
-    batch_size: int,
-    packing: bool,
-    length_buckets: int,
-    row_multiple: int | None,
+    batch_size: int,  # Rows of a batch of the largest shape.
+    packing: bool,  # Whether rows hold several examples.
+    length_buckets: int,  # How many shapes there may be.
+    row_multiple: int | None,  # It divides the rows of each batch; None gives each batch_size.
 ) -> Layout:
-    """Returns the shapes of a run, from typical lengths.
-
-    Args:
-      sample: [n, 2], lengths of examples in the proportions of the mixture, at most `limits`.
-      largest: the largest lengths of all examples, at most `limits`.
-      limits: the widest row that is allowed.
-      batch_size: rows of a batch of the largest shape.
-      packing: whether rows hold several examples.
-      length_buckets: how many shapes there may be.
-      row_multiple: rows of every batch are a multiple of it; None gives each batch_size rows.
-    """
+    """Returns the shapes of a run, from typical lengths."""
     if length_buckets == 1:
         return Layout((limits,), (batch_size,), (limits,) if packing else ())
     if packing:
@@ -239,17 +229,14 @@ def _best_packed_shapes(
 
 
 def plan(
-    lengths: np.ndarray, layout: Layout, permutation: Callable[[int, int], np.ndarray]
+    lengths: np.ndarray,  # [window, 2], inputs and targets of each example, trimmed to the limits.
+    layout: Layout,
+    permutation: Callable[[int, int], np.ndarray],  # (n, purpose) -> the same one each time.
 ) -> list[PlannedBatch]:
     """Returns the batches of a window, every example in exactly one row of exactly one batch.
 
     Rows that do not fill a last batch of their shape move up to the next one; the batches of the
     largest shape are filled up with empty rows, spread evenly over them.
-
-    Args:
-      lengths: [window, 2], inputs and targets of each example, trimmed to the limits.
-      layout: shapes of rows and batches.
-      permutation: (n, purpose) -> a permutation of n, the same each time.
     """
     rows = to_rows(lengths, layout)
     totals = row_lengths(lengths, rows)

@@ -25,17 +25,6 @@ class EvalBatches:
     features of a view and example_index [rows] int32: the example in `prepared`, or -1 for an empty
     row.
 
-    Args:
-      prepared: the task.
-      batch_size: rows over all processes.
-      lengths: dict(inputs=..., targets=...), in tokens; longer examples are trimmed, and counted.
-      num_examples: number of first examples to take; None: all.
-      view: key of features.VIEWS.
-      process_index, process_count: as of `TrainBatches`.
-      widths: batches are as wide as their longest input, rounded up to one of this number of
-        widths, and have room for `lengths` targets.
-      allowed: the shapes of rows in place of these, ascending in both sides; see `best_shapes`.
-
     Attributes:
       shapes: (rows, inputs, targets) of the batches that occur, rows over all processes.
       trimmed: how many examples are longer than `lengths`, by side.
@@ -46,13 +35,16 @@ class EvalBatches:
         self,
         prepared: Prepared,
         *,
-        batch_size: int,
-        lengths: Mapping[str, int],
-        num_examples: int | None = None,
-        view: str = 'generation',
-        process_index: int = 0,
-        process_count: int = 1,
+        batch_size: int,  # Rows over all processes.
+        lengths: Mapping[str, int],  # In tokens; longer examples are trimmed, and counted.
+        num_examples: int | None = None,  # First examples to take; None: all.
+        view: str = 'generation',  # Key of features.VIEWS.
+        process_index: int = 0,  # Of the process that reads its rows here.
+        process_count: int = 1,  # They have equally many rows.
+        # Batches are as wide as their longest input, rounded up to one of this number of widths,
+        # and have room for `lengths` targets.
         widths: int = 4,
+        # Shapes of rows in place of these, ascending in both sides; see `best_shapes`.
         allowed: Sequence[packing.Shape] = (),
     ):
         self._limits = checks.check_lengths(lengths)

@@ -35,19 +35,6 @@ class TaskShare(NamedTuple):
 class TrainBatches:
     """Endless training batches of one process: its rows of the features of a view.
 
-    Args:
-      prepared: the tasks of a mixture.
-      rates: how often an example of each is drawn, in any unit.
-      view: key of features.VIEWS: an objective's `view`.
-      curriculum: the names of the tasks of each part of an epoch, in order: every epoch has each
-        example once, part after part, whatever the rates are. By default all tasks are mixed.
-      seed: of the order.
-      position: `position()` of an earlier feed; continues exactly there.
-      process_index: of the process that reads its rows here.
-      process_count: processes, which have equally many rows.
-      devices: devices, which have equally many rows.
-      **block: config.batches, see config.Batches.
-
     Attributes:
       shapes: (rows, inputs, targets) of every kind of batch, rows over all processes.
       window: examples that are planned together; with a curriculum, at most.
@@ -57,16 +44,18 @@ class TrainBatches:
     def __init__(
         self,
         prepared: Sequence[Prepared],
-        rates: Sequence[float],
+        rates: Sequence[float],  # How often an example of each task is drawn, in any unit.
         *,
-        view: str = 'generation',
+        view: str = 'generation',  # Key of features.VIEWS: an objective's `view`.
+        # The names of the tasks of each part of an epoch, in order: every epoch has each example
+        # once, part after part, whatever the rates are. By default all tasks are mixed.
         curriculum: Sequence[Sequence[str]] = (),
         seed: int,
-        position: Mapping[str, int] | None = None,
-        process_index: int = 0,
-        process_count: int = 1,
+        position: Mapping[str, int] | None = None,  # `position()` of a feed to continue.
+        process_index: int = 0,  # Of the process that reads its rows here.
+        process_count: int = 1,  # They have equally many rows, and so have devices.
         devices: int = 1,
-        **block: Setting,
+        **block: Setting,  # See config.Batches.
     ):
         options = Batches(**block)
         batch_size, row_multiple = options.batch_size, options.row_multiple

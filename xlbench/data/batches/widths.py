@@ -33,12 +33,8 @@ def choose(
 ) -> dict[str, Parts]:
     """Chooses the parts of each side of a batch; none at all where they would save nothing.
 
-    Args:
-      samples: lengths [n, 2] of typical examples; a batch has examples of one of them.
-      rows: of a batch.
-      limits: the most tokens of either side.
-      count: of parts, at most.
-      unit: the rows of a part are a multiple of it.
+    `samples` are lengths [n, 2] of typical examples, of one of which a batch has examples; `limits`
+    the most tokens of either side, `count` the most parts, whose rows are a multiple of `unit`.
     """
     while count > 1 and rows % (unit << (count - 1)):
         count -= 1

@@ -15,24 +15,17 @@ from xlbench.system import errors
 
 
 def ensure(
-    needed: Sequence[tuple[str, str]],
+    needed: Sequence[tuple[str, str]],  # (task or mixture, split) pairs.
     data: Data,
     *,
-    optional: Sequence[tuple[str, str]] = (),
-    texts: Sequence[tuple[str, str]] = (),
+    optional: Sequence[tuple[str, str]] = (),  # More pairs; of those tasks that have the split.
+    texts: Sequence[tuple[str, str]] = (),  # A vocabulary's texts; by default the first needed.
+    # Whether the run keeps a copy of the vocabulary. Another one is then trained only if there is
+    # something to prepare with it.
     has_copy: bool = False,
-    to_stderr: bool = False,
+    to_stderr: bool = False,  # Whether lines about it go to standard error, not to the output.
 ) -> None:
     """Makes what is missing or stale in a child process, the only one that needs TensorFlow.
-
-    Args:
-      needed: (task or mixture, split) pairs.
-      data: config.data.
-      optional: more such pairs, of which only the tasks are meant that have the split.
-      texts: pairs whose texts a vocabulary is trained on; by default the first of `needed`.
-      has_copy: whether the run keeps a copy of the vocabulary. Another one is then trained only if
-        there is something to prepare with it.
-      to_stderr: whether all lines about it go to standard error, not to standard output.
 
     Raises:
       SystemExit: the child failed; it has said why.

@@ -128,12 +128,8 @@ def write_shard(
 ) -> ShardEntry:
     """Writes one shard for `Writer.adopt`, perhaps on another machine, perhaps more than once.
 
-    Args:
-      folder: the `temporary` of the writer.
-      index: of the shard.
-      batches: its examples.
-      first: the number of its first example in the task and split.
-      vocabulary_size: every id is below it.
+    `folder` is the `temporary` of the writer, `first` the number of the shard's first example in
+    the task and split; every id is below `vocabulary_size`.
     """
     # Whoever writes the same shard at the same time has a file of its own.
     part = f'{index:05d}-{_host()}-{os.getpid()}-{threading.get_native_id()}'
@@ -149,14 +145,8 @@ def write_shard(
 class Writer:
     """Writes one preparation; the folder appears, complete, when the `with` block ends well.
 
-    Args:
-      folder: its path; its parents are made.
-      manifest: the keys that the caller knows; `format`, `code`, `num_examples`, `shards` and
-        `tokens` are filled in here.
-      shard_examples: examples of one ArrayRecord file.
-
-    Attributes:
-      temporary: the hidden folder that becomes it, inside the `with` block.
+    Inside the block it is `temporary`, a hidden folder. The manifest has the keys that the caller
+    knows; `format`, `code`, `num_examples`, `shards` and `tokens` are filled in here.
 
     Example:
       with Writer(folder(root, 'mt5', 'mtg_qg_en', 'train'), manifest=manifest) as writer:

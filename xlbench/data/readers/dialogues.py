@@ -95,13 +95,8 @@ def read_dialogues_json(
 ) -> Iterator[Record | BadRecord]:
     """Reads a JSON list of objects, each with a dialogue: a list of turns, or of [message, reply].
 
-    A dialogue with any fault is a BadRecord as a whole.
-
-    Args:
-      path: the file.
-      key: of the dialogue in an object.
-      words: key of the utterance in a turn that is an object; other turns are texts.
-      by_line: whether each line has one of the objects (.jsonl).
+    A dialogue with any fault is a BadRecord as a whole. `words` is the key of the utterance in a
+    turn that is an object; other turns are texts. With `by_line` each line has an object (.jsonl).
 
     Example: [{"persona": ["I like tea ."], "dialogue": [["hello !", "hi , tea ?"]]}] ->
       {'dialogue': '0', 'message': 'hello !', 'reply': 'hi , tea ?'}; dialogue counts from 0.
@@ -154,10 +149,8 @@ def read_pairs(path: str) -> Iterator[Record | BadRecord]:
 def read_responses(path: str, mapping: str | None = None) -> Iterator[Record | BadRecord]:
     """Reads MRS's response set: TAB-separated language-model score, text, cluster, maybe more.
 
-    Args:
-      path: response_lm_cluster.txt; its texts must differ.
-      mapping: response.mapping.txt; each line has the text of the same line of `path`, a TAB, and
-        the text to display.
+    The texts of response_lm_cluster.txt must differ. Each line of response.mapping.txt, `mapping`,
+    has the text of the same line, a TAB, and the text to display.
 
     Example: '-3.5\\tOkay!\\t17', mapping 'Okay!\\tOK' ->
       {'lm_score': '-3.5', 'reply': 'Okay!', 'cluster': '17', 'display': 'OK'}; without a mapping

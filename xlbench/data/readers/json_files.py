@@ -99,10 +99,7 @@ def read_jsonl(
 ) -> Iterator[Record | BadRecord]:
     """Reads a JSON object on each line.
 
-    Args:
-      path: the file.
-      fields: record field -> key of the object.
-      may_be_empty: the record fields whose text may be ''.
+    `fields` gives the key of the object by the record's field, of which some may be ''.
 
     Example: {"src": "Der Zug hielt.", "tgt": "Halt"}, fields {'inputs': 'src', 'targets': 'tgt'} ->
       {'inputs': 'Der Zug hielt.', 'targets': 'Halt'}

@@ -26,16 +26,10 @@ from xlbench.system import untrusted
 
 
 def fields(line: str, columns: Sequence[str], *, unused: int = 0, strip: bool = False) -> Record:
-    """Splits a line into TAB-separated columns; a single column may hold TABs.
+    """Splits a line into TAB-separated columns; ValueError if it has others, or an empty one.
 
-    Args:
-      line: the line.
-      columns: names of the columns; none may be empty.
-      unused: number of further columns, with any content.
-      strip: whether spaces around a text are removed.
-
-    Raises:
-      ValueError: the line has other columns.
+    A single column may hold TABs. `unused` further columns may have any content. With `strip`,
+    spaces around a text are removed.
     """
     num_columns = len(columns) + unused
     parts = [line] if num_columns == 1 else line.split('\t')
@@ -69,15 +63,10 @@ def read_parallel(
     source_columns: Sequence[str] = ('source',),
     target_columns: Sequence[str] = ('target',),
 ) -> Iterator[Record | BadRecord]:
-    """Reads two files that are aligned line by line.
+    """Reads two files that are aligned line by line; for the columns see `fields`.
 
     The lines are counted before the first record: after a missing line every pair would be wrong
     unnoticed.
-
-    Args:
-      source_path, target_path: the files.
-      source_columns, target_columns: names of the TAB-separated columns of a line. A single column
-        is the whole line, with any TABs.
 
     Example: 'Rome is old.\\tRome' and 'What is old?', with source_columns ('passage', 'answer') ->
       {'passage': 'Rome is old.', 'answer': 'Rome', 'target': 'What is old?'}
