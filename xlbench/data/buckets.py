@@ -97,7 +97,7 @@ def find(path: str) -> list[str]:
         _place(path)  # Another name is an error.
         return [path]
     there = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
-    paths = {file for file in there if _PLACE.search(_absolute(file))}
+    paths = set(filter(_match, there))
     if not paths:
         what = 'there are no files of buckets below' if os.path.isdir(path) else 'there is no'
         raise UserError(f'{what} {path}; one is TASK/K-shots/LANGUAGE/I-th/sampled.json')
@@ -140,14 +140,8 @@ def encode(bucket: Bucket) -> tuple[str, bytes]:
     """Returns the official path of a bucket below a root, and the bytes of its file."""
     if bucket.task in TAGGING:
         return f'{bucket.name}/train.tsv', conllu.write_tagged(bucket.examples).encode()
-    text = json.dumps(_official(bucket), ensure_ascii=False)
-    return f'{bucket.name}/sampled.json', text.encode()
-
-
-def _official(bucket: Bucket) -> dict[str, list[dict[str, readers.Json]]]:
-    records: dict[str, list[dict[str, readers.Json]]] = {
-        label: [] for label in labelled.LABELS[bucket.task]
-    }
+    records: dict[str, list[dict[str, readers.Json]]]
+    records = {label: [] for label in labelled.LABELS[bucket.task]}
     for example in bucket.examples:
         label = example['label']
         records[label].append(
@@ -160,7 +154,7 @@ def _official(bucket: Bucket) -> dict[str, list[dict[str, readers.Json]]]:
                 'text_b': example['text_b'] or None,
             }
         )
-    return records
+    return f'{bucket.name}/sampled.json', json.dumps(records, ensure_ascii=False).encode()
 
 
 def _pairs(task: str, data: Mapping[str, Sequence[_Example]], place: str) -> Iterator[Record]:
@@ -189,13 +183,13 @@ def _pairs(task: str, data: Mapping[str, Sequence[_Example]], place: str) -> Ite
             yield texts
 
 
-def _absolute(path: str) -> str:
-    return os.path.abspath(path).replace(os.sep, '/')
+def _match(path: str) -> re.Match[str] | None:
+    return _PLACE.search(os.path.abspath(path).replace(os.sep, '/'))
 
 
 def _place(path: str) -> tuple[str, int, str, int]:
     """Returns task, shots, language and index (-1 for a file of all buckets) of a path."""
-    match = _PLACE.search(_absolute(path))
+    match = _match(path)
     if not match:
         raise UserError(
             f'{path} is not named like a file of buckets: TASK/K-shots/LANGUAGE/I-th/sampled.json, '
@@ -296,9 +290,7 @@ class MinimumIncluding:
 def shortages(task: str, examples: Sequence[Record], shots: int, count: int = COUNT) -> list[str]:
     """Describes each label that is too rare in the examples for such buckets."""
     if task in TAGGING:
-        there = collections.Counter(
-            itertools.chain.from_iterable(example['tags'].split(' ') for example in examples)
-        )
+        there = collections.Counter(tag for row in examples for tag in row['tags'].split(' '))
         return [
             f'{label} is on {there[label]} words only, fewer than {shots}'
             for label in sorted(there)

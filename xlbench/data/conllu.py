@@ -9,7 +9,6 @@ Spaces inside a word, such as 10 000 in treebanks, are deleted, as google-resear
 the data of arXiv:2012.15682.
 """
 
-import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -39,8 +38,7 @@ def read_conllu(path: str, tag_column: int = 3) -> Iterator[Record | BadRecord |
     Example: '1-2\\tIm\\t...', '1\\tIn\\tin\\tADP\\t...', '2\\tdem\\tder\\tDET\\t...' ->
       {'words': 'In dem', 'tags': 'ADP DET'}
     """
-    words_in = functools.partial(_conllu_words, tag_column=tag_column)
-    return _read(path, words_in)
+    return _read(path, lambda block: _numbered_words(block, COLUMNS, tag_column, _NON_JOINER))
 
 
 def read_iob2(path: str) -> Iterator[Record | BadRecord | LeftOut]:
@@ -49,7 +47,7 @@ def read_iob2(path: str) -> Iterator[Record | BadRecord | LeftOut]:
     Example: '# text = Berlin ist', '1\\tBerlin\\tB-LOC\\t-\\tx', '2\\tist\\tO\\t-\\tx' ->
       {'words': 'Berlin ist', 'tags': 'B-LOC O'}
     """
-    return _read(path, _iob2_words)
+    return _read(path, lambda block: _numbered_words(block, 5, 2))
 
 
 def read_conll(
@@ -63,8 +61,7 @@ def read_conll(
 
     Example: 'EU NNP B-NP B-ORG', 'rejects VBZ B-VP O' -> {'words': 'EU rejects', 'tags': 'B-ORG O'}
     """
-    words_in = functools.partial(_conll_words, word_column=word_column, tag_column=tag_column)
-    return _read(path, words_in)
+    return _read(path, lambda block: _conll_words(block, word_column, tag_column))
 
 
 def read_tagged(
@@ -143,11 +140,6 @@ class _BadLine(Exception):
     """A fault in a line: its number, and the reason."""
 
 
-def _conllu_words(block: list[Line], tag_column: int) -> Iterator[Word]:
-    for number, columns in _numbered_words(block, COLUMNS):
-        yield _word(number, columns[1].replace(_NON_JOINER, ''), columns[tag_column])
-
-
 def _conll_words(block: list[Line], word_column: int, tag_column: int) -> Iterator[Word]:
     lines = [line for _, line in block]
     width = len(_columns(lines[-1]))
@@ -178,13 +170,10 @@ def _columns(line: str) -> list[str]:
     return line.split('\t') if '\t' in line else line.split()
 
 
-def _iob2_words(block: list[Line]) -> Iterator[Word]:
-    for number, (_, word, tag, *_) in _numbered_words(block, 5):
-        yield _word(number, word, tag)
-
-
-def _numbered_words(block: list[Line], num_columns: int) -> Iterator[tuple[int, list[str]]]:
-    """Yields the number and columns of each line with a word."""
+def _numbered_words(
+    block: list[Line], num_columns: int, tag_column: int, deleted: str = ''
+) -> Iterator[Word]:
+    """Yields the words of lines that number them; `deleted` is a character that none keeps."""
     expected = 1
     for number, line in block:
         if line.startswith('#'):
@@ -198,7 +187,7 @@ def _numbered_words(block: list[Line], num_columns: int) -> Iterator[tuple[int, 
             named = errors.shortened(columns[0])
             raise _BadLine(number, f'the word is numbered {named}, not {expected}')
         expected += 1
-        yield number, columns
+        yield _word(number, columns[1].replace(deleted, ''), columns[tag_column])
 
 
 def _tagged_words(block: list[Line]) -> Iterator[Word]:

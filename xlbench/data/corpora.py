@@ -136,29 +136,27 @@ def get(corpus: Corpus, root: str, mirror: str = '') -> Iterator[str]:
             f'a machine may not download {corpus.name}; at {corpus.address}, {corpus.by_hand}'
         )
     with locks.file(os.path.join(root, corpus.name)):
-        yield from _get(corpus, root, mirror)
-
-
-def _get(corpus: Corpus, root: str, mirror: str) -> Iterator[str]:
-    for file in corpus.files:
-        files.remove_leftovers_of(os.path.join(root, file.path))
-        there = present(file, root)
-        if there is None:
-            _fetch(file.address, os.path.join(root, file.path), mirror, file.sha256, file.bytes)
-        yield f'{file.path}: {"was there" if there else "downloaded"}, {file.bytes:,} bytes'
-    for archive in corpus.archives:
-        name = os.path.basename(urllib.parse.urlsplit(archive.address).path)
-        path = os.path.join(root, ARCHIVES, f'{corpus.name}-{name}')
-        files.remove_leftovers_of(path)
-        if not os.path.exists(path):
-            _fetch(archive.address, path, mirror)
-        count = sum(_place(archive, member, content, root) for member, content in _members(path))
-        if not count:
-            raise UserError(
-                f'{path} holds none of the files that it is known for; if it is not an archive but '
-                f'a page, remove it; see {corpus.address}'
-            )
-        yield f'{path}: {count:,} files unpacked; sha256 {readers.sha256(path)}, no other is known'
+        for file in corpus.files:
+            path = os.path.join(root, file.path)
+            files.remove_leftovers_of(path)
+            there = present(file, root)
+            if there is None:
+                _fetch(file.address, path, mirror, file.sha256, file.bytes)
+            yield f'{file.path}: {"was there" if there else "downloaded"}, {file.bytes:,} bytes'
+        for archive in corpus.archives:
+            name = os.path.basename(urllib.parse.urlsplit(archive.address).path)
+            path = os.path.join(root, ARCHIVES, f'{corpus.name}-{name}')
+            files.remove_leftovers_of(path)
+            if not os.path.exists(path):
+                _fetch(archive.address, path, mirror)
+            count = sum(_place(archive, *member, root) for member in _members(path))
+            if not count:
+                raise UserError(
+                    f'{path} holds none of the files that it is known for; if it is not an archive '
+                    f'but a page, remove it; see {corpus.address}'
+                )
+            sha256 = readers.sha256(path)
+            yield f'{path}: {count:,} files unpacked; sha256 {sha256}, no other is known'
 
 
 def present(file: File, root: str) -> str | None:

@@ -73,19 +73,14 @@ def _is_bytes(files: vocabularies.Files) -> bool:
 
 
 def _from_hub(spec: str) -> str:
-    """Returns the folder in the cache with the small named files of a hub repository.
-
-    An interrupted download goes on where it stopped, and what is in the cache is used without a
-    connection.
-    """
+    """Returns the folder in the cache with the small named files of a hub repository."""
     from xlbench.huggingface import hub
 
     vocabulary = (vocabularies.TOKENIZER_FILE, *VOCABULARY_FILES)
     names = (*vocabularies.CONFIG_FILES, *vocabulary)
     folder = hub.fetch(HUB_NAMES.get(spec, spec), names, [vocabulary])
-    if any(untrusted.file(folder, name) for name in vocabulary):
-        return str(folder)
-    if _is_bytes(vocabularies.Files.read(str(folder))):
+    is_there = any(untrusted.file(folder, name) for name in vocabulary)
+    if is_there or _is_bytes(vocabularies.Files.read(str(folder))):
         return str(folder)
     raise errors.UserError(
         f'hub repository {HUB_NAMES.get(spec, spec)} has none of {", ".join(vocabulary)}'
@@ -98,8 +93,7 @@ def load(spec: str, root: str) -> Tokenizer:
     xlbench/data/tokenizers/__init__.py lists the names.
     """
     base, words = split_spec(spec)
-    path = _find(base, root)
-    return _load(path, spec, _stamp(path), words)
+    return _load(_find(base, root), spec, words)
 
 
 def _find(spec: str, root: str) -> str:
@@ -201,8 +195,8 @@ def of_workdir(workdir: str | os.PathLike, about: Mapping[str, Json]) -> Tokeniz
     Raises:
       UserError: it is missing, or it is another one now.
     """
-    path, name = path_of_workdir(workdir, about), about['config']['data']['vocabulary']
-    tokenizer = _load(path, name, _stamp(path), split_spec(name)[1])
+    name = about['config']['data']['vocabulary']
+    tokenizer = _load(path_of_workdir(workdir, about), name, split_spec(name)[1])
     expected = (about.get('vocabulary') or {}).get('sha256', tokenizer.sha256)
     if tokenizer.sha256 != expected:
         raise errors.UserError(
@@ -222,18 +216,13 @@ def _further(tokenizer: Tokenizer, words: Sequence[str]) -> dict[str, int]:
     return tokenizer.further(words)
 
 
-def _stamp(path: str) -> tuple[int, ...]:
-    if path == BYTES or os.path.isdir(path):
-        return ()
-    status = os.stat(path)
-    return status.st_size, status.st_mtime_ns
-
-
-@functools.lru_cache(maxsize=8)
-def _load(path: str, name: str, stamp: tuple[int, ...], words: tuple[str, ...] = ()) -> Tokenizer:
-    """Loads a file once per process; `stamp` tells its versions apart."""
-    del stamp
-    tokenizer = _read(path, name, words)
+def _load(path: str, name: str, words: tuple[str, ...]) -> Tokenizer:
+    """Loads a version of a file once per process."""
+    stamp: tuple[int, ...] = ()
+    if path != BYTES and not os.path.isdir(path):
+        status = os.stat(path)
+        stamp = status.st_size, status.st_mtime_ns
+    tokenizer = _read(path, name, words, stamp)
     _LOADED[tokenizer.sha256] = tokenizer
     return tokenizer
 
@@ -249,7 +238,9 @@ def with_letters(sha256: str) -> np.ndarray:
     return np.array([any(unicodedata.category(c)[0] == 'L' for c in text) for text in texts])
 
 
-def _read(path: str, name: str, words: tuple[str, ...]) -> Tokenizer:
+@functools.lru_cache(maxsize=8)
+def _read(path: str, name: str, words: tuple[str, ...], stamp: tuple[int, ...]) -> Tokenizer:
+    del stamp  # It tells versions of a file apart.
     if words and not os.path.isdir(path):
         raise errors.UserError(
             f'vocabulary {name!r} adds words to a single file; they can be added to a folder or '

@@ -116,15 +116,11 @@ class Tokenizer(abc.ABC):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Returns the ids before inputs and before targets, each [length] int32.
 
-        mBART puts the language of each side first (mBART-25 for a batch of examples only, see
-        `vocabularies.Family.language_last`; so does Unicoder, with [EOS] in the place of the source
-        language), Marian's multilingual models `>>xxx<<` of the target before the input, BART <s>
-        before both, XLM-R and BERT <s> or [CLS] before the input.
-        Multilingual BERT gets the target language at the start of both sides, as the MTG paper has
-        it (arXiv:2108.07140, section 4.1) without saying how it is spelled: language n of
-        `languages.TABLE` is [unusedN], if the vocabulary has such tokens, which text never
-        becomes. With "language_tags": "sides" in its tokenizer_config.json each side has its own
-        language there, as in mBART-50.
+        vocabularies.toml says for each family which these are. Multilingual BERT gets the target
+        language at the start of both sides, as the MTG paper has it (arXiv:2108.07140, section 4.1)
+        without saying how it is spelled: language n of `languages.TABLE` is [unusedN], if the
+        vocabulary has such tokens, which text never becomes. With "language_tags": "sides" in its
+        tokenizer_config.json each side has its own language there, as in mBART-50.
 
         The languages are ISO codes, or None where a side has several or none; without a target
         language BERT gets no language token.
