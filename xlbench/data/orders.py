@@ -8,9 +8,8 @@
 Everything here works on example numbers; no example is read.
 
 Grain can mix and shuffle numbers, too. It takes about 15 microseconds of Python for each (measured
-with 1 to 48 tasks), in every process for the examples of all processes, and meanwhile holds the
-interpreter's lock, which the training loop needs to dispatch. Whole windows with numpy take well
-below one.
+with 1 to 48 tasks), and meanwhile holds the interpreter's lock, which the training loop needs to
+dispatch. Whole windows with numpy take well below one.
 
 arXiv:2202.05599, section 6.1: "the training data is converted from pseudo data to real data in each
 epoch". An epoch of a curriculum has each example once: all of the first part, shuffled, then all of
@@ -218,12 +217,7 @@ def _cuts(total: int, size: int, rows: int) -> list[int]:
 def curriculum_places(
     prepared: Sequence[Prepared], parts: Sequence[Sequence[str]]
 ) -> list[list[int]]:
-    """Finds the places in `prepared` of the tasks that parts name; each task is named once.
-
-    Raises:
-      UserError: a part names no task, one that is not there or one of another part; or a task is
-        in no part.
-    """
+    """Finds the places in `prepared` of the tasks of parts; UserError unless each is named once."""
     if not all(parts):
         raise UserError('the curriculum has a part without a task')
     at = {task.name: place for place, task in enumerate(prepared)}

@@ -5,6 +5,7 @@ of it, and it is the same everywhere: whole numbers only, ties broken by order.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -207,20 +208,16 @@ def choose_layout(
 def _best_packed_shapes(
     sample: np.ndarray, limits: Shape, count: int
 ) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
-    """Returns the row sizes that packing fills, and the shapes of batches; the cheapest it tries.
-
-    Rows are packed to a size that may be below the limits (narrow rows mean cheap attention), and
-    then cut to the smallest shape that holds them.
-    """
+    """Returns the row sizes that packing fills, and the shapes of batches; the cheapest tried."""
     best = None
-    for part in _PACK_INPUTS:
-        for other in _PACK_TARGETS:
-            size = Shape(max(1, int(limits.inputs * part)), max(1, int(limits.targets * other)))
-            packed = (limits,) if size == limits else (size, limits)
-            totals = row_lengths(sample, pack(sample, packed))
-            shapes, cost = best_chain(totals, limits, count)
-            if best is None or cost < best[0]:
-                best = (cost, packed, shapes)
+    # Narrow rows mean cheap attention. Rows are then cut to the smallest shape that holds them.
+    for part, other in itertools.product(_PACK_INPUTS, _PACK_TARGETS):
+        size = Shape(max(1, int(limits.inputs * part)), max(1, int(limits.targets * other)))
+        packed = (limits,) if size == limits else (size, limits)
+        totals = row_lengths(sample, pack(sample, packed))
+        shapes, cost = best_chain(totals, limits, count)
+        if best is None or cost < best[0]:
+            best = (cost, packed, shapes)
     return best[1:]
 
 

@@ -101,11 +101,7 @@ def rank_matrix(vectors: np.ndarray, window: int = WINDOW) -> np.ndarray:
 
 
 def _splits(ranks: np.ndarray) -> tuple[list[int], np.ndarray]:
-    """Cuts segments in two, the best cut first, until each is one utterance.
-
-    Returns the last utterance before each cut, and [cuts + 1], the mean rank inside segments before
-    the first cut and after each.
-    """
+    """Returns the cuts of segments in two, best first, and the mean ranks inside: [cuts + 1]."""
     count = len(ranks)
     sums = np.zeros((count + 1, count + 1))
     sums[1:, 1:] = ranks.cumsum(0).cumsum(1)
@@ -130,7 +126,7 @@ def _splits(ranks: np.ndarray) -> tuple[list[int], np.ndarray]:
         free[best] = False
         begins[cut : end - 1] = cut
         ends[begin : cut - 1] = cut
-        cuts.append(int(cut) - 1)
+        cuts.append(int(cut) - 1)  # The last utterance before it.
     return cuts, np.array(densities)
 
 
@@ -169,8 +165,6 @@ def stage_model(
 def fit_stages(dialogues: Sequence[np.ndarray], iterations: int = 50) -> 'GaussianHMM':
     """Fits a model to dialogues, [utterances, dimensions], beginning with a quarter for each stage.
 
-    MV-BART takes the dialogues of all splits together.
-
     Raises:
       UserError: too few dialogues are long enough.
     """
@@ -200,8 +194,6 @@ BETWEEN = '\t'  # Between the two views of a text.
 
 def with_segments(utterances: Sequence[str], labels: Sequence[int]) -> str:
     """Returns a dialogue on one line with a mark wherever the label of the utterance changes.
-
-    A mark inside an utterance becomes a space.
 
     Example: ['A: hi', 'B: hello', 'A: bye'], [1, 1, 2] -> ' | A: hi B: hello | A: bye'
     """

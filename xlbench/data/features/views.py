@@ -2,7 +2,8 @@
 
 Each takes the rows of a batch, and a layout. A row is a list of examples, a single example, or an
 empty list, which is padding. Encoder-decoders and language models read several examples in a row,
-all others one.
+all others one. Segment ids, [batch, width] int32, are 1, 2, ... for the examples within a row and 0
+on padding; row_weights, [batch] float32, are 1 for examples and 0 for padding rows.
 """
 
 import dataclasses
@@ -39,9 +40,8 @@ def generation(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
       decoder_loss_weights: [batch, targets] float32, 1 on targets (eos included), 0 on padding.
       encoder_language_ids [batch, inputs], decoder_language_ids [batch, targets] int32, of an XLM's
       vocabulary: see `Placement.shared_arrays`.
-      Segment ids are 1, 2, ... within a row and 0 on padding. Where the language is last, the first
-      id of inputs and of targets goes behind their end, and is the first decoder input; with a
-      closing id, targets have that behind their end.
+      Where the language is last, the first id of inputs and of targets goes behind their end, and
+      is the first decoder input; with a closing id, targets have that behind their end.
 
     Example: one row of two examples, inputs [5, 1] and [6, 7, 1], targets [8, 1] and [9, 1] ->
       encoder_input_tokens   5 1 6 7 1 0     decoder_target_tokens  8 1 9 1
@@ -155,11 +155,10 @@ def retrieval(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
 
     Returns:
       left_encoder_input_tokens, left_encoder_segment_ids: [batch, inputs] int32, and
-      right_encoder_input_tokens, right_encoder_segment_ids: [batch, targets] int32; segment ids
-      are 1 on tokens and 0 on padding.
+      right_encoder_input_tokens, right_encoder_segment_ids: [batch, targets] int32.
       reply_key: [batch] int32, the same for equal replies (as trimmed), -1 for padding rows. Among
       n different replies some two share a key by chance with probability n^2 / 2^32.
-      row_weights: [batch] float32, 1 for examples and 0 for padding rows.
+      row_weights.
     """
     conventions = layout.conventions
     counts, examples = arrays.one_a_row(rows)
@@ -181,12 +180,10 @@ def classification(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]
     longer text of a pair that is too long is cut (`trim_pair`).
 
     Returns:
-      encoder_input_tokens, encoder_segment_ids: [batch, inputs] int32; segment ids are 1 on tokens
-      and 0 on padding.
+      encoder_input_tokens, encoder_segment_ids: [batch, inputs] int32.
       encoder_type_ids: [batch, inputs] int32, see `pair_types`; 0 on padding.
       encoder_language_ids: [batch, inputs] int32, of an XLM's vocabulary; see `generation`.
-      labels: [batch] int32, 0 for padding rows.
-      row_weights: [batch] float32, 1 for examples and 0 for padding rows.
+      labels: [batch] int32, 0 for padding rows; and row_weights.
     """
     lengths, conventions, limit = layout.lengths, layout.conventions, layout.limit('inputs')
     counts, examples = arrays.one_a_row(rows)
@@ -212,8 +209,7 @@ def tagging(
     last piece to a limit has no label. It is tagged by the state of `piece`, see `word_features`.
 
     Returns:
-      encoder_input_tokens, encoder_segment_ids: [batch, inputs] int32; segment ids are 1 on tokens
-      and 0 on padding.
+      encoder_input_tokens, encoder_segment_ids: [batch, inputs] int32.
       labels: [batch, inputs] int32, 0 where there is none.
       label_weights: [batch, inputs] float32, 1 on labels, 0 elsewhere.
       encoder_word_tails: [batch, inputs] int32, encoder_word_weights: [batch, inputs] float32, but

@@ -225,10 +225,7 @@ def _add_tokens(
     family: str,
     own: list[tokenizers.AddedToken],
 ) -> None:
-    """Adds, in transformers' order: tokens with an id of their own, special and further ones.
-
-    The further ones are `own`, those of the vocabulary file, unless the folder's settings list any.
-    """
+    """Adds, in transformers' order: tokens with an id of their own, special and further ones."""
     listed = files.tokenizer.listed()
     # transformers' class without a model of its own has the tokens that the files name, no more.
     generic = files.tokenizer.tokenizer_class in vocabularies.GENERIC_CLASSES
@@ -247,6 +244,7 @@ def _add_tokens(
             token = Token(token.content, special=is_special, normalized=not is_special)
         added.append(_added_token(token))
     tokens = {token.content: token for token in added}
+    # `own` are those of the vocabulary file.
     for token in (*named.values(), *(listed or own), *files.special.listed()):
         token = _added_token(token)
         tokens.setdefault(token.content, token)
