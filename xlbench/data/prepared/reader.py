@@ -79,17 +79,15 @@ class Prepared:
     @functools.cached_property
     def _lengths(self) -> np.ndarray:
         path = os.path.join(self.folder, format.LENGTHS)
+        if not os.path.isfile(path):
+            raise NotPrepared(f'{path} does not exist')
         try:
-            if not os.path.isfile(path):
-                raise FileNotFoundError
             # The header decides how much is read, so it is checked before.
             array = np.lib.format.open_memmap(path, mode='r')
             if array.dtype != np.dtype('<i4') or array.shape != (len(self), 2):
                 raise ValueError(f'{array.dtype}{list(array.shape)} for {len(self)} examples')
             if len(array) <= _LENGTHS_IN_MEMORY or array.dtype != np.int32:
                 array = np.array(array, np.int32)
-        except FileNotFoundError as error:
-            raise NotPrepared(f'{path} does not exist') from error
         except Exception as error:  # numpy reads the header as Python code, whose errors are many.
             if isinstance(error, OSError) and errors.is_withheld(error):
                 raise

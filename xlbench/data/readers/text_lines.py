@@ -2,7 +2,7 @@
 
 import collections
 import dataclasses
-import fnmatch
+import glob
 import gzip
 import hashlib
 import os
@@ -82,12 +82,8 @@ def find(path: str) -> list[str]:
         if os.path.isfile(name):
             return [name]
     folder, pattern = os.path.split(path)
-    try:
-        names = [n for n in os.listdir(folder or '.') if fnmatch.fnmatchcase(n, pattern)]
-    except OSError:
-        return []
-    paths = {os.path.join(folder, n) for n in names if not n.startswith('.')}
-    paths = {p for p in paths if os.path.isfile(p)}
+    found = (os.path.join(folder, name) for name in glob.glob(pattern, root_dir=folder or '.'))
+    paths = set(filter(os.path.isfile, found))
     return sorted(p for p in paths if not (p.endswith('.gz') and p.removesuffix('.gz') in paths))
 
 

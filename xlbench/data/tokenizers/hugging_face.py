@@ -214,7 +214,8 @@ class MarianTokenizer(_ListedTokenizer):
         special = {*map(vocabularies.content, (*tokens, *listed)), *files.added, *numbers}
         special &= self._vocab.keys()
         self._silent += [n for x, n in self._vocab.items() if re.fullmatch(self._language, x)]
-        self._special = re.compile('|'.join(map(re.escape, sorted(special, key=len, reverse=True))))
+        longest_first = map(re.escape, sorted(special, key=len, reverse=True))
+        self._special = re.compile(f'({"|".join(longest_first)})')
         contents = [untrusted.read_bytes(path) for path in paths]
         self.sha256 = digest(self, files, b''.join(contents), sorted(special))
         self._sides = []  # Source and target: the model, and its ids -> ours.
@@ -243,15 +244,13 @@ class MarianTokenizer(_ListedTokenizer):
     def _encode_parts(self, text: str, model: 'SentencePieceProcessor') -> np.ndarray:
         """Encodes one text that may hold special tokens, language tokens and unknown pieces."""
         tokens: list[str] = []
-        start = 0
-        for match in [*self._special.finditer(text), None]:
-            part = text[start : match.start() if match else None]
+        for place, part in enumerate(self._special.split(text)):
+            if place % 2:  # A special token.
+                tokens.append(part)
+                continue
             code = self._begins(part)
             tokens += [code[0]] if code else []
             tokens += model.encode(part[code.end() :] if code else part, out_type=str)
-            if match:
-                tokens.append(match[0])
-                start = match.end()
         return np.array([self._vocab.get(token, self.unk_id) for token in tokens], np.int32)
 
     def _decode_clean(self, ids: list[list[int]]) -> list[str]:
