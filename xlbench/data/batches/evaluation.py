@@ -57,8 +57,7 @@ class EvalBatches:
         self.num_examples = min(num_examples or len(prepared), len(prepared))
         lengths_of = prepared.lengths()[: self.num_examples]
         self.trimmed = {
-            side: int((lengths_of[:, i] > self._limits[i]).sum())
-            for i, side in enumerate(SIDES)
+            side: int((lengths_of[:, i] > self._limits[i]).sum()) for i, side in enumerate(SIDES)
         }
         if not allowed:
             # Multiples of 8 near quarters of the limit: few programs, little padding.

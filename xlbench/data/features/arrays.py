@@ -214,47 +214,6 @@ def one_a_row(rows: Sequence[Row]) -> tuple[np.ndarray, list[Record]]:
     return counts, examples
 
 
-def encoder_arrays(
-    parts: Sequence[np.ndarray],
-    counts: np.ndarray,
-    width: int,
-    conventions: Conventions,
-    examples: Sequence[Record] | None = None,
-) -> tuple[dict[str, np.ndarray], 'Placement']:
-    """Builds the encoder's arrays, and where each part stands in the batch; see Placement.
-
-    The examples are given where their language counts.
-    """
-    place = Placement(parts, counts, width)
-    features = {'encoder_input_tokens': place.fill(joined(parts, conventions), conventions.pad_id)}
-    return features | place.shared_arrays('encoder', conventions, examples), place
-
-
-def decoder_arrays(
-    parts: Sequence[np.ndarray],
-    counts: np.ndarray,
-    width: int,
-    conventions: Conventions,
-    starts: int | Sequence[int] | None = None,
-    examples: Sequence[Record] | None = None,
-) -> dict[str, np.ndarray]:
-    """Builds the decoder's inputs, targets and loss weights; see Placement.
-
-    `starts` are the first inputs of the examples, in place of `conventions.decoder_start_id`.
-    """
-    place = Placement(parts, counts, width)
-    tokens = joined(parts, conventions)
-    shifted = np.roll(tokens, 1)
-    shifted[place.starts] = conventions.decoder_start_id if starts is None else starts
-    features = {
-        'decoder_input_tokens': place.fill(shifted, conventions.pad_id),
-        'decoder_target_tokens': place.fill(tokens, conventions.pad_id),
-        'decoder_loss_weights': place.fill(np.float32(1), 0, np.float32),
-        'decoder_positions': place.fill(place.positions, 0),
-    }
-    return features | place.shared_arrays('decoder', conventions, examples)
-
-
 def joined(parts: Sequence[np.ndarray], conventions: Conventions) -> np.ndarray:
     """Joins all ids of a batch; UserError if the model cannot know one of them."""
     tokens = np.concatenate(parts) if parts else np.zeros(0, np.int32)
@@ -272,7 +231,9 @@ class Placement:
     `parts` are the ids of all examples, row after row; `counts` [batch] the examples of each row.
     """
 
-    def __init__(self, parts: Sequence[np.ndarray], counts: np.ndarray, width: int):
+    def __init__(
+        self, parts: Sequence[np.ndarray], counts: np.ndarray, width: int, conventions: Conventions
+    ):
         self.sizes = sizes = np.array([len(part) for part in parts], np.int64)
         ends = np.cumsum(sizes)
         row = np.repeat(np.arange(len(counts)), counts)
@@ -289,6 +250,7 @@ class Placement:
         self._target = self.positions + np.repeat(
             row * width + self.starts - tokens_before[row], sizes
         )
+        self.tokens, self._conventions = joined(parts, conventions), conventions
 
     def fill(
         self, values: np.ndarray | np.generic | int, empty: int, dtype: npt.DTypeLike = np.int32
@@ -298,16 +260,36 @@ class Placement:
         array[self._target] = values
         return array.reshape(self._shape)
 
-    def shared_arrays(
-        self, side: str, conventions: Conventions, examples: Sequence[Record] | None
-    ) -> dict[str, np.ndarray]:
-        """Returns the segment ids of the encoder or decoder, and where these count its languages.
+    def fill_tokens(self, tokens: np.ndarray) -> np.ndarray:
+        """Fills [batch, width] of padding with ids (one a token, in order)."""
+        return self.fill(tokens, self._conventions.pad_id)
 
-        The language of a token is 1 + its row in a table, or 0. An example's `languages`, if it has
-        any, are those of its inputs and of its targets.
+    def encoder(self, examples: Sequence[Record] | None = None) -> dict[str, np.ndarray]:
+        """Returns the encoder's inputs; examples are given where their language counts."""
+        features = {'encoder_input_tokens': self.fill_tokens(self.tokens)}
+        return features | self._both('encoder', examples)
+
+    def decoder(
+        self, examples: Sequence[Record] | None = None, starts: int | Sequence[int] | None = None
+    ) -> dict[str, np.ndarray]:
+        """Returns the decoder's inputs, targets and loss weights; for the examples see `encoder`.
+
+        `starts` are the first inputs of the examples, in place of the conventions'.
         """
+        shifted = np.roll(self.tokens, 1)
+        shifted[self.starts] = self._conventions.decoder_start_id if starts is None else starts
+        return {
+            'decoder_input_tokens': self.fill_tokens(shifted),
+            'decoder_target_tokens': self.fill_tokens(self.tokens),
+            'decoder_loss_weights': self.fill(np.float32(1), 0, np.float32),
+            'decoder_positions': self.fill(self.positions, 0),
+        } | self._both('decoder', examples)
+
+    def _both(self, side: str, examples: Sequence[Record] | None) -> dict[str, np.ndarray]:
+        """Returns segment ids, and language ids: 1 + the row of a language in a table, or 0."""
         features = {f'{side}_segment_ids': self.fill(self.segments, 0)}
-        if examples is not None and conventions.has_languages:
+        if examples is not None and self._conventions.has_languages:
+            # An example's `languages`, if it has any, are those of its inputs and of its targets.
             at = ('encoder', 'decoder').index(side)
             known = [int(e['languages'][at]) if 'languages' in e else 0 for e in examples]
             ids = np.repeat(np.array(known, np.int32), self.sizes)

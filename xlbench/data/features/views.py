@@ -39,7 +39,7 @@ def generation(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
       decoder_segment_ids, decoder_positions: [batch, targets] int32.
       decoder_loss_weights: [batch, targets] float32, 1 on targets (eos included), 0 on padding.
       encoder_language_ids [batch, inputs], decoder_language_ids [batch, targets] int32, of an XLM's
-      vocabulary: see `Placement.shared_arrays`.
+      vocabulary: see `Placement.encoder`.
       Where the language is last, the first id of inputs and of targets goes behind their end, and
       is the first decoder input; with a closing id, targets have that behind their end.
 
@@ -96,12 +96,13 @@ def _both_sides(
     if continued:
         starts = [int(part[-1]) if len(part) else starts for part in parts]
         parts = [part[:-1] for part in parts]
-    encoder, place = arrays.encoder_arrays(parts, counts, lengths['inputs'], conventions, examples)
-    more = {'encoder_positions': place.fill(place.positions, 0)}
+    place = arrays.Placement(parts, counts, lengths['inputs'], conventions)
+    features = place.encoder(examples)
+    features['encoder_positions'] = place.fill(place.positions, 0)
     if continued:
         tokens = arrays.joined(following, conventions)
-        more['prompt_target_tokens'] = place.fill(tokens, conventions.pad_id)
-        more['prompt_loss_weights'] = place.fill(np.float32(1), 0, np.float32)
+        features['prompt_target_tokens'] = place.fill_tokens(tokens)
+        features['prompt_loss_weights'] = place.fill(np.float32(1), 0, np.float32)
     most = layout.limit('targets')
     targets = [arrays.trim(example['targets'], most, eos_id) for example in examples]
     if conventions.language_last:
@@ -113,10 +114,8 @@ def _both_sides(
     elif from_language:
         starts = [int(part[0]) for part in targets]
         targets = [part[min(1, len(part) - 1) :] for part in targets]  # Not of an end alone.
-    decoder = arrays.decoder_arrays(
-        targets, counts, lengths['targets'], conventions, starts, examples
-    )
-    return encoder | more | decoder
+    place = arrays.Placement(targets, counts, lengths['targets'], conventions)
+    return features | place.decoder(examples, starts)
 
 
 def multi_view(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
@@ -139,15 +138,16 @@ def multi_view(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
     counts_of_views = counts.copy()
     counts_of_views[counts > 0] = [len(parts) for parts in views]
     parts = [part for both in views for part in both]
-    encoder, place = arrays.encoder_arrays(parts, counts_of_views, lengths['inputs'], conventions)
-    marks = np.isin(encoder['encoder_input_tokens'], conventions.segment_marks)
-    more = {
-        'encoder_positions': place.fill(place.positions, 0),
-        'encoder_marks': (marks & (encoder['encoder_segment_ids'] > 0)).astype(np.int32),
-    }
+    place = arrays.Placement(parts, counts_of_views, lengths['inputs'], conventions)
+    features = place.encoder()
+    features['encoder_positions'] = place.fill(place.positions, 0)
+    marks = np.isin(features['encoder_input_tokens'], conventions.segment_marks)
+    marks &= features['encoder_segment_ids'] > 0
+    features['encoder_marks'] = marks.astype(np.int32)
     most = layout.limit('targets')
     targets = [arrays.trim(example['targets'], most, eos_id) for example in examples]
-    return encoder | more | arrays.decoder_arrays(targets, counts, lengths['targets'], conventions)
+    place = arrays.Placement(targets, counts, lengths['targets'], conventions)
+    return features | place.decoder()
 
 
 def retrieval(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
@@ -166,8 +166,8 @@ def retrieval(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
     for name, side in (('inputs', 'left'), ('targets', 'right')):
         most = layout.limit(name)
         parts = [arrays.trim(example[name], most, conventions.eos_id) for example in examples]
-        made, _ = arrays.encoder_arrays(parts, counts, layout.lengths[name], conventions)
-        features |= {f'{side}_{feature}': array for feature, array in made.items()}
+        place = arrays.Placement(parts, counts, layout.lengths[name], conventions)
+        features |= {f'{side}_{feature}': array for feature, array in place.encoder().items()}
     keys = np.full(len(counts), -1, np.int32)
     keys[counts > 0] = [zlib.crc32(reply.astype('<i4').tobytes()) & 0x7FFFFFFF for reply in parts]
     return features | {'reply_key': keys, 'row_weights': counts.astype(np.float32)}
@@ -192,17 +192,15 @@ def classification(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]
     types = [arrays.pair_types(*pair) for pair in pairs]
     labels = np.zeros(len(counts), np.int32)
     labels[counts > 0] = [example['targets'][0] for example in examples]
-    features, place = arrays.encoder_arrays(parts, counts, lengths['inputs'], conventions, examples)
-    return features | {
+    place = arrays.Placement(parts, counts, lengths['inputs'], conventions)
+    return place.encoder(examples) | {
         'encoder_type_ids': place.fill(np.concatenate(types) if types else 0, 0),
         'labels': labels,
         'row_weights': counts.astype(np.float32),
     }
 
 
-def tagging(
-    rows: Sequence[Row], layout: Layout, piece: str = 'last'
-) -> dict[str, np.ndarray]:
+def tagging(rows: Sequence[Row], layout: Layout, piece: str = 'last') -> dict[str, np.ndarray]:
     """Returns the features of a tagger: each word's tag stands at its last piece.
 
     `targets` are the tags of the words, and `piece_counts` the ids of each. A word that loses its
@@ -226,7 +224,8 @@ def tagging(
         places = arrays.tag_places(example, limit)
         tags[places] = example['targets'][: len(places)]
         weight[places] = 1
-    features, place = arrays.encoder_arrays(parts, counts, lengths['inputs'], conventions, examples)
+    place = arrays.Placement(parts, counts, lengths['inputs'], conventions)
+    features = place.encoder(examples)
     labels, weights = (np.concatenate(x) if x else 0 for x in (labels, weights))
     if piece != 'last':
         each = [arrays.word_features(example, limit, piece, conventions) for example in examples]

@@ -228,7 +228,7 @@ def json_items(path: str) -> Iterator[tuple[int, Json]]:
     try:
         with open_binary(path) as file:
             text = _Text(file)
-            for number, value in enumerate(_values(text), 1):
+            for number, value in enumerate(text.values(), 1):
                 yield number, value
     except BROKEN as error:
         raise broken_file(path, 0, f'{broken(error)}{_after(number)}') from error
@@ -274,11 +274,28 @@ class _Text:
                 return self._text[self._at : self._at + 1]
             self._read()
 
-    def skip(self) -> None:
-        self._at += 1
+    def takes(self, character: str) -> bool:
+        """Moves behind the next character that is not a space, if it is this one."""
+        found = self.next() == character
+        self._at += found
+        return found
+
+    def values(self) -> Iterator[Json]:
+        """Yields the values of an array; ValueError says what is wrong with it."""
+        if not self.takes('['):
+            raise ValueError('the file is not a list of objects')
+        if not self.takes(']'):
+            yield self.value()
+            while self.takes(','):
+                yield self.value()
+            if not self.takes(']'):
+                raise ValueError('no comma' if self.next() else 'the file ends inside the list')
+        if self.next():
+            raise ValueError('something follows the list')
 
     def value(self) -> Json:
-        """Returns the JSON value that begins here; ValueError if there is none."""
+        """Returns the JSON value that comes next; ValueError if there is none."""
+        self.next()
         before = -1
         while True:
             try:
@@ -305,21 +322,3 @@ class _Text:
             untrusted.check_depth(value, 'the JSON')
         self._at = end
         return value
-
-
-def _values(text: _Text) -> Iterator[Json]:
-    """Yields the values of an array; ValueError says what is wrong with it."""
-    if text.next() != '[':
-        raise ValueError('the file is not a list of objects')
-    text.skip()
-    if text.next() != ']':
-        yield text.value()
-        while text.next() == ',':
-            text.skip()
-            text.next()
-            yield text.value()
-        if (character := text.next()) != ']':
-            raise ValueError('no comma' if character else 'the file ends inside the list')
-    text.skip()
-    if text.next():
-        raise ValueError('something follows the list')

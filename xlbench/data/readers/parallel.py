@@ -122,8 +122,7 @@ def read_tmx(path: str, source_lang: str, target_lang: str) -> Iterator[Item]:
         with open_binary(path) as file:
             while True:
                 block = file.read(_BLOCK)
-                units.feed(block)
-                for line, texts in units.taken():
+                for line, texts in units.feed(block):
                     yield _item(path, line, texts, langs)
                 if not block:
                     break
@@ -173,15 +172,13 @@ class _Units:
     def line(self) -> int:
         return self._parser.CurrentLineNumber
 
-    def feed(self, block: bytes) -> None:
-        """Reads on; an empty block ends the file."""
+    def feed(self, block: bytes) -> list[tuple[int, dict[str, str]]]:
+        """Reads on, and returns the units that end; an empty block ends the file."""
         self._fed += len(block)
         self._parser.Parse(block, not block)
         # The rest is one tag, comment or the like without end.
         if self._fed - max(self._parser.CurrentByteIndex, 0) > untrusted.LINE_BYTES.value + _BLOCK:
             raise untrusted.LINE_BYTES.exceeded('a tag or comment is too long')
-
-    def taken(self) -> list[tuple[int, dict[str, str]]]:
         done, self._done = self._done, []
         return done
 
