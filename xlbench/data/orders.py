@@ -22,7 +22,6 @@ import dataclasses
 import itertools
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
 import numpy as np
 
@@ -31,22 +30,6 @@ from xlbench.system.errors import UserError
 
 _CHUNK = 2**20  # Random numbers that are in memory at once.
 _BLOCK = 2**20  # Places of a permutation that are computed together, about.
-
-
-class Order(Protocol):
-    """Divides a run into windows of examples that are planned together, from 0 on, without end."""
-
-    def __call__(self, number: int) -> np.ndarray:
-        """Returns [window]: the example numbers of a window, in the order of the stream."""
-        ...
-
-    def passes(self, examples: float) -> list[float]:
-        """Returns [tasks], the passes over each task after a number of examples."""
-        ...
-
-    def typical(self) -> list[tuple[int, int]]:
-        """Lists typical windows by their numbers, each with the examples that it stands for."""
-        ...
 
 
 class Stream:
@@ -141,12 +124,12 @@ class EvenWindows:
         return [examples * rate / size for rate, size in self.tasks]
 
     def typical(self) -> list[tuple[int, int]]:
-        """Returns the first window."""
+        """Returns the first window, and its size."""
         return [(0, sum(size for size, _, _ in self.stretches))]
 
 
 class Curriculum:
-    """The windows of an endless run of epochs; an `Order`.
+    """The windows of an endless run of epochs.
 
     The tasks of one part are spread evenly over it, each shuffled anew in every epoch. Numbers are
     those of `Stream`.
@@ -205,6 +188,10 @@ class Curriculum:
         firsts = [bisect.bisect_left(self._windows, (part,)) for part in range(len(self._parts))]
         sizes = [stop - start for start, stop in itertools.pairwise(self._starts)]
         return list(zip(firsts, sizes, strict=True))
+
+
+# Divides a run into windows of examples that are planned together, from 0 on, without end.
+Order = EvenWindows | Curriculum
 
 
 def _cuts(total: int, size: int, rows: int) -> list[int]:

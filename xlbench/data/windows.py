@@ -1,8 +1,6 @@
 """Windows of a run: the examples of several tasks under one numbering, and their plans."""
 
-import concurrent.futures
 import dataclasses
-import functools
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 
@@ -109,38 +107,19 @@ Plan = Callable[
 ]
 
 
-class Planner:
-    """Plans windows, the next one while the current one is being read; safe between threads."""
-
-    def __init__(
-        self, windows: Order, examples: Examples, layout: packing.Layout, *, seed: int, plan: Plan
-    ):
-        self._windows, self._examples, self._layout = windows, examples, layout
-        self._seed, self._make = seed, plan
-        self._worker = concurrent.futures.ThreadPoolExecutor(1, 'xlbench-plan')
-        submit = functools.partial(self._worker.submit, self._plan)
-        self._future = functools.lru_cache(maxsize=3)(submit)
-
-    def __call__(self, window: int, *, then_next: bool = False) -> Window:
-        """Returns the plan of a window; with `then_next` the next one is planned, too."""
-        future = self._future(window)
-        if then_next:
-            self._future(window + 1)
-        return future.result()
-
-    def _plan(self, window: int) -> Window:
-        examples = self._windows(window)
-
-        def of_window(count: int, *purpose: int) -> np.ndarray:
-            return permutation(count, self._seed, window, *purpose)
-
-        lengths = self._examples.lengths(examples)
-        tasks = np.searchsorted(self._examples.offsets, examples, side='right')  # From 1.
-        return Window(examples, self._make(lengths, tasks, self._layout, of_window))
-
-    def close(self) -> None:
-        """Stops planning."""
-        self._worker.shutdown(wait=True, cancel_futures=True)
+def plan_window(
+    order: Order, examples: Examples, layout: packing.Layout, seed: int, plan: Plan, number: int
+) -> Window:
+    """Returns a window of the order, planned."""
+    numbers = order(number)
+    tasks = np.searchsorted(examples.offsets, numbers, side='right')  # From 1.
+    batches = plan(
+        examples.lengths(numbers),
+        tasks,
+        layout,
+        lambda count, *purpose: permutation(count, seed, number, *purpose),
+    )
+    return Window(numbers, batches)
 
 
 def window_size(

@@ -106,9 +106,10 @@ class TrainBatches:
             (rows, *shape)
             for rows, shape in zip(self._layout.rows, self._layout.shapes, strict=True)
         )
-        self._planner = windows.Planner(
-            self._windows, self._examples, self._layout, seed=seed, plan=plan
-        )
+        given = self._windows, self._examples, self._layout, seed, plan
+        self._planner = ThreadPoolExecutor(1, 'xlbench-plan')
+        submit = functools.partial(self._planner.submit, windows.plan_window, *given)
+        self._planned = functools.lru_cache(maxsize=3)(submit)
         self._each_task = options.each_task
         kind = 'each' if options.each_task else options.one_task
         self._feed = self._fingerprint(seed, kind, parts)
@@ -169,7 +170,8 @@ class TrainBatches:
                 'changed. Restore them, or start a new workdir'
             )
         if min(start.values()) < 0 or (
-            start['batch'] and start['batch'] >= len(self._planner(start['window']).batches)
+            start['batch']
+            and start['batch'] >= len(self._planned(start['window']).result().batches)
         ):
             raise UserError(f'there is no batch at position {start}')
         return start
@@ -207,7 +209,9 @@ class TrainBatches:
     def _read(self) -> tuple[Batch, dict[str, int]]:
         """Reads a batch; returns it, and where the one behind it stands."""
         number, index = self._reading['window'], self._reading['batch']
-        window = self._planner(number, then_next=True)
+        planned = self._planned(number)
+        self._planned(number + 1)  # While this one is read.
+        window = planned.result()
         batch = self._build(window, index)
         is_last = index + 1 == len(window.batches)
         # Only now, so that a failed read can be tried again.
@@ -258,7 +262,7 @@ class TrainBatches:
         The batch stands where `position()` was before it came; by default it is the next one.
         """
         position = position or self.position()
-        window = self._planner(position['window'])
+        window = self._planned(position['window']).result()
         rows = window.batches[position['batch']].rows
         numbers = window.examples[[place for row in rows for place in row]]
         return self._examples.names(numbers)
@@ -281,7 +285,7 @@ class TrainBatches:
     @functools.cached_property
     def _typical(self) -> list[tuple[windows.Window, int]]:
         """Plans typical windows; lists them with the examples that each stands for."""
-        return [(self._planner(number), count) for number, count in self._windows.typical()]
+        return [(self._planned(n).result(), count) for n, count in self._windows.typical()]
 
     @property
     def steps_per_epoch(self) -> int:
@@ -333,7 +337,7 @@ class TrainBatches:
         """Stops the threads; the feed gives no further batch."""
         self._is_closed = True
         self._end_thread()
-        self._planner.close()
+        self._planner.shutdown(cancel_futures=True)
 
     def __enter__(self) -> 'TrainBatches':
         return self
