@@ -318,16 +318,7 @@ def read_examples(
     `bad` takes the other examples; by default they are UserErrors.
     """
     bad = bad or readers.BadRecords()
-    examples = []
-    for path in paths:
-        for record in _reader(task, lang, path):
-            if isinstance(record, BadRecord):
-                bad.add(record)
-            elif isinstance(record, LeftOut):
-                bad.left_out[record.reason] += 1
-            else:
-                examples.append(record)
-    return examples
+    return [example for path in paths for example in bad.usable(_reader(task, lang, path))]
 
 
 def _reader(task: str, lang: str, path: str) -> Iterator[Record | BadRecord | LeftOut]:

@@ -19,6 +19,7 @@ two epochs; those of a part's last window may have empty rows.
 
 import bisect
 import dataclasses
+import functools
 import itertools
 import zlib
 from collections.abc import Iterator, Sequence
@@ -154,15 +155,13 @@ class Curriculum:
         self._windows = [
             (part, *cut) for part, bounds in enumerate(cuts) for cut in itertools.pairwise(bounds)
         ]
-        self._cache: tuple[tuple[int, int], np.ndarray] | None = None
+        self._part_order = functools.lru_cache(maxsize=1)(self._order)
 
     def __call__(self, number: int) -> np.ndarray:
         """Returns [window]: the example numbers of a window."""
         epoch, place = divmod(number, len(self._windows))
         part, start, stop = self._windows[place]
-        if self._cache is None or self._cache[0] != (epoch, part):
-            self._cache = (epoch, part), self._order(epoch, part)
-        return self._cache[1][start:stop]
+        return self._part_order(epoch, part)[start:stop]
 
     def _order(self, epoch: int, part: int) -> np.ndarray:
         """Returns [part]: the example numbers of a part in one epoch."""

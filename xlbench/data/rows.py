@@ -126,7 +126,7 @@ def columns(path: str, layout: Layout) -> list[str]:
             first = next(_batches(path), None)
         found = [] if first is None else first.schema.names
     else:
-        found = list(layout.columns or ()) or _header(path, layout, _lines(path, layout))
+        found = _column_names(path, layout, _lines(path, layout))
     if twice := [name for name in found if found.count(name) > 1]:
         raise errors.UserError(f'{path}: two columns are called {twice[0]!r}')
     return found
@@ -244,15 +244,14 @@ _UNQUOTED = 'if quotes mean nothing in this file, say quotes=False'
 
 
 def _read_cells(path: str, keys: Sequence[str], layout: Layout) -> Iterator[Row | BadRecord]:
-    separator, names, numbered = layout.between(path), layout.columns, _lines(path, layout)
-    if names is None:
-        names = _header(path, layout, numbered)
+    separator, numbered = layout.between(path), _lines(path, layout)
+    names = _column_names(path, layout, numbered)
     for key in keys:
-        if list(names).count(key) != 1:
+        if names.count(key) != 1:
             there = 'more than one' if key in names else 'no'
-            reason = f'{there} column {key!r}; the columns are {errors.shortened(list(names), 400)}'
+            reason = f'{there} column {key!r}; the columns are {errors.shortened(names, 400)}'
             raise readers.broken_file(path, 1, reason + _other_separator(names))
-    places = {key: list(names).index(key) for key in keys}
+    places = {key: names.index(key) for key in keys}
 
     def row(number: int, line: str) -> Iterator[Row]:
         cells = _cells(line, separator, layout.quotes)
@@ -268,9 +267,12 @@ def _read_cells(path: str, keys: Sequence[str], layout: Layout) -> Iterator[Row 
     yield from readers.convert(path, numbered, row)
 
 
-def _header(
+def _column_names(
     path: str, layout: Layout, numbered: Iterator[tuple[int, str] | BadRecord]
 ) -> list[str]:
+    """Returns the names that the layout or the header gives, which is then taken off the lines."""
+    if layout.columns:
+        return list(layout.columns)
     first = next(numbered, BadRecord(path, 1, 'the file is empty'))
     if isinstance(first, BadRecord):
         raise errors.UserError(str(first))
@@ -286,10 +288,8 @@ def _header(
 
 def _other_separator(names: Sequence[str]) -> str:
     """Suggests another separator that is in a header of one cell."""
-    for separator in (';', '\t', ',', '|'):
-        if len(names) == 1 and separator in names[0]:
-            return f'; try separator={separator!r}'
-    return ''
+    other = next((s for s in (';', '\t', ',', '|') if len(names) == 1 and s in names[0]), '')
+    return other and f'; try separator={other!r}'
 
 
 def _lines(path: str, layout: Layout) -> Iterator[tuple[int, str] | BadRecord]:

@@ -59,6 +59,16 @@ class BadRecords:
             )
         self.skipped.append(record)
 
+    def usable(self, items: Iterable['Value | BadRecord | LeftOut']) -> Iterator['Value']:
+        """Yields the usable items; `add`s bad records, and counts those that are left out."""
+        for item in items:
+            if isinstance(item, BadRecord):
+                self.add(item)
+            elif isinstance(item, LeftOut):
+                self.left_out[item.reason] += 1
+            else:
+                yield item
+
 
 Record = dict[str, str]
 Item = Record | BadRecord | LeftOut  # All that a reader can yield.
