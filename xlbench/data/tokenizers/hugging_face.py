@@ -164,6 +164,7 @@ class _ListedTokenizer(HuggingFaceTokenizer):
     """A vocabulary whose vocab.json lists the pieces, for a way of cutting texts of its own."""
 
     has_bytes = False
+    _space = '▁'  # Stands for a space in its pieces.
 
     def _set_pieces(
         self, files: vocabularies.Files, name: str, more: Mapping[str, int] = {}
@@ -171,7 +172,7 @@ class _ListedTokenizer(HuggingFaceTokenizer):
         """Sets the pieces, those of vocab.json and `more` by their ids, and the special ones."""
         self.name, self._path = name, files.path('vocab.json')
         listed = vocabularies.read_json(files.folder, 'vocab.json', dict[str, int])
-        self._vocab = listed | more
+        self._vocab = listed | self._further_pieces(files, len(listed)) | more
         self.num_pieces = len(self._vocab)
         if sorted(self._vocab.values()) != list(range(self.num_pieces)):
             raise errors.UserError(f'{self._path} does not number its pieces from 0 without gaps')
@@ -185,6 +186,14 @@ class _ListedTokenizer(HuggingFaceTokenizer):
         """See Tokenizer."""
         return list(self._pieces)
 
+    def _decode_clean(self, ids: list[list[int]]) -> list[str]:
+        texts = (''.join(self._pieces[i] for i in row) for row in ids)
+        return [text.replace(self._space, ' ').strip() for text in texts]
+
+    def _further_pieces(self, files: vocabularies.Files, first: int) -> dict[str, int]:
+        """Returns the pieces behind those of vocab.json that no file lists, by their ids."""
+        return {}
+
 
 class MarianTokenizer(_ListedTokenizer):
     """Marian's two SentencePiece models, one for each side, over one list of pieces.
@@ -196,6 +205,7 @@ class MarianTokenizer(_ListedTokenizer):
     uses_cores = True
     family = 'marian'
     _language = '>>.+<<'  # What its tokens of languages look like.
+    _begins = re.compile('>>.*?<<', re.DOTALL)  # One that a text begins with, known or not.
 
     def __init__(self, files: vocabularies.Files, name: str):
         if files.setting('separate_vocabs'):
@@ -207,8 +217,7 @@ class MarianTokenizer(_ListedTokenizer):
         paths = [files.path(file) for file in family.files]
         added = files.tokenizer.added_tokens_decoder or {}
         numbers = {token.content: number for number, token in added.items()}
-        more = self._further_pieces(files) | files.added | numbers
-        self._set_pieces(files, name, more)
+        self._set_pieces(files, name, files.added | numbers)
         tokens = (files.setting(key, text) for key, text in family.named.items() if text)
         listed = files.tokenizer.listed() or files.special.listed()
         special = {*map(vocabularies.content, (*tokens, *listed)), *files.added, *numbers}
@@ -236,7 +245,7 @@ class MarianTokenizer(_ListedTokenizer):
         # Unknown text of one side's model may be a piece of the other's, so its letters count.
         return [
             self._encode_parts(text, model)
-            if self._begins(text) or (ids == unk_id).any() or self._special.search(text)
+            if self._begins.match(text) or (ids == unk_id).any() or self._special.search(text)
             else ours[ids]
             for text, ids in zip(texts, rows, strict=True)
         ]
@@ -248,17 +257,10 @@ class MarianTokenizer(_ListedTokenizer):
             if place % 2:  # A special token.
                 tokens.append(part)
                 continue
-            code = self._begins(part)
+            code = self._begins.match(part)
             tokens += [code[0]] if code else []
             tokens += model.encode(part[code.end() :] if code else part, out_type=str)
         return np.array([self._vocab.get(token, self.unk_id) for token in tokens], np.int32)
-
-    def _decode_clean(self, ids: list[list[int]]) -> list[str]:
-        return [''.join(self._pieces[i] for i in row).replace('▁', ' ').strip() for row in ids]
-
-    def _further_pieces(self, files: vocabularies.Files) -> dict[str, int]:
-        """Returns the pieces behind those of vocab.json that no file lists, by their ids."""
-        return {}
 
     def _language_names(self) -> dict[str, str]:
         return {
@@ -267,10 +269,6 @@ class MarianTokenizer(_ListedTokenizer):
             for code in reversed((lang, row.alpha3, *_MARIAN_CODES.get(lang, ())))
             if f'>>{code}<<' in self._vocab
         }
-
-    def _begins(self, text: str) -> re.Match[str] | None:
-        """Finds the language token that a text begins with, known or not."""
-        return re.match('>>.*?<<', text, re.DOTALL)
 
 
 # In the order of their tokens (WMT 2021's models: arXiv:2108.03265).
@@ -282,16 +280,13 @@ class M2mTokenizer(MarianTokenizer):
 
     family = 'm2m_100'
     _language = '__[a-z]+__'
+    _begins = re.compile('(?!)')
 
-    def _further_pieces(self, files: vocabularies.Files) -> dict[str, int]:
-        first = len(vocabularies.read_json(files.folder, 'vocab.json', dict[str, int]))
+    def _further_pieces(self, files: vocabularies.Files, first: int) -> dict[str, int]:
         family = vocabularies.FAMILIES[self.family]
         known = {'m2m100': family.languages, 'wmt21': _WMT21_LANGUAGES}
         codes = known[files.setting('language_codes') or 'm2m100']
         return {f'__{code}__': number for number, code in enumerate(codes, first)}
-
-    def _begins(self, text: str) -> None:
-        return None
 
 
 class XlmTokenizer(_ListedTokenizer):
@@ -302,6 +297,7 @@ class XlmTokenizer(_ListedTokenizer):
     """
 
     family = 'xlm'
+    _space = '</w>'
 
     def __init__(self, files: vocabularies.Files, name: str):
         self._set_pieces(files, name)
@@ -330,6 +326,3 @@ class XlmTokenizer(_ListedTokenizer):
         """Encodes texts as ids, each [length] int32."""
         pieces = map(self._python.tokenize, texts)
         return [np.array(self._python.convert_tokens_to_ids(row), np.int32) for row in pieces]
-
-    def _decode_clean(self, ids: list[list[int]]) -> list[str]:
-        return [''.join(self._pieces[i] for i in row).replace('</w>', ' ').strip() for row in ids]
