@@ -79,15 +79,14 @@ def read_parallel_dialogues(
         yield _utterances(line, separator)
 
     sides = (convert(path, numbered(path), said) for path in (source_path, target_path))
-    for number, both in enumerate(beside(*sides), 1):
-        if isinstance(both, BadRecord):
-            yield both
-        elif len(both[0]) != len(both[1]):
-            reason = f'{len(both[1])} utterances, and {len(both[0])} in {source_path}'
-            yield BadRecord(target_path, number, reason)
-        else:
-            for source, target in zip(*both, strict=True):
-                yield {'dialogue': str(number - 1), 'source': source, 'target': target}
+
+    def pairs(number: int, both: tuple[list[str], list[str]]) -> Iterator[Record]:
+        if len(both[0]) != len(both[1]):
+            raise ValueError(f'{len(both[1])} utterances, and {len(both[0])} in {source_path}')
+        for source, target in zip(*both, strict=True):
+            yield {'dialogue': str(number - 1), 'source': source, 'target': target}
+
+    yield from convert(target_path, beside(*sides), pairs)
 
 
 def read_dialogues_json(
@@ -163,21 +162,17 @@ def read_responses(path: str, mapping: str | None = None) -> Iterator[Record | B
     shown: Iterable[Record | BadRecord] = itertools.repeat({'display': ''})
     if mapping:
         shown = read_tsv(mapping, ('response', 'display'), strip=True)
-    for number, both in enumerate(beside(responses, shown), 1):
-        if isinstance(both, BadRecord):
-            yield both
-            continue
-        record, other = both
-        text, response = record['reply'], other.get('response')
-        if mapping and response != text:
-            reason = f'maps {response!r}, but this line of the response set has {text!r}'
+
+    def response(number: int, both: tuple[Record, Record]) -> Iterator[Record]:
+        (record, other), text = both, both[0]['reply']
+        if mapping and other['response'] != text:
+            reason = f'maps {other["response"]!r}, but this line of the response set has {text!r}'
             raise broken_file(mapping, number, reason)
-        elif text in first:
-            reason = f'{text!r} is on line {first[text]} already; responses must differ'
-            yield BadRecord(path, number, reason)
-        else:
-            first[text] = number
-            yield record | {'display': other['display']}
+        if (line := first.setdefault(text, number)) != number:
+            raise ValueError(f'{text!r} is on line {line} already; responses must differ')
+        yield record | {'display': other['display']}
+
+    yield from convert(path, beside(responses, shown), response)
 
 
 def _response(_: int, line: str) -> Iterator[Record]:

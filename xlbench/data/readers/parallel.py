@@ -73,16 +73,15 @@ def read_parallel(
     """
     check_aligned(source_path, target_path)
     sides = read_tsv(source_path, source_columns), read_tsv(target_path, target_columns)
-    for both in beside(*sides):
-        yield both if isinstance(both, BadRecord) else both[0] | both[1]
+    yield from convert(source_path, beside(*sides), lambda _, both: [both[0] | both[1]])
 
 
 def beside(
     left: Iterable[Value | BadRecord], right: Iterable[Value | BadRecord]
-) -> Iterator[tuple[Value, Value] | BadRecord]:
-    """Yields pairs of the items of two files, or the BadRecord of either."""
-    for both in zip(left, right, strict=False):  # One side may have no end.
-        yield next((side for side in both if isinstance(side, BadRecord)), both)
+) -> Iterator[tuple[int, tuple[Value, Value]] | BadRecord]:
+    """Yields numbered pairs of the items of two files, or the BadRecord of either."""
+    for number, both in enumerate(zip(left, right, strict=False), 1):  # One may have no end.
+        yield next((side for side in both if isinstance(side, BadRecord)), (number, both))
 
 
 def read_tsv(
