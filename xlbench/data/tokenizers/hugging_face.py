@@ -281,6 +281,7 @@ class M2mTokenizer(MarianTokenizer):
     family = 'm2m_100'
     _language = '__[a-z]+__'
     _begins = re.compile('(?!)')
+    _language_names = HuggingFaceTokenizer._language_names
 
     def _further_pieces(self, files: vocabularies.Files, first: int) -> dict[str, int]:
         family = vocabularies.FAMILIES[self.family]
