@@ -246,7 +246,7 @@ def test_what_is_on_disk(root, capsys):
     assert manifest['patterns'] == [entry['path'] for entry in manifest['inputs']]
     assert (manifest['data'], manifest['view']) == ('files', 'generation')
     assert (manifest['skipped'], manifest['left_out']) == ([], {})
-    assert manifest['code'] == prepared.code_fingerprint('mtg_qg_en_de')
+    assert manifest['code'] == prepared.freshness.code_fingerprint('mtg_qg_en_de')
     assert {m['metric'].rpartition(':')[2] for m in manifest['metrics']} == {
         'MultilingualRouge',
         'SacreBleu',

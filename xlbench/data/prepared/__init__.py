@@ -29,9 +29,6 @@ from xlbench.data.prepared.format import (
     pack,
     vocabulary_folder,
 )
-from xlbench.data.prepared.freshness import (
-    code_fingerprint,
-)
 from xlbench.data.prepared.on_demand import (
     ensure,
     stale_at_once,

@@ -25,7 +25,6 @@ from xlbench.data.readers.dialogues import (
 from xlbench.data.readers.json_files import (
     Json,
     check_keys,
-    json_document,
     json_items,
     json_lines,
     kind_of,

@@ -166,8 +166,8 @@ def read_squad(path: str) -> Iterator[Record | BadRecord]:
     def paragraphs(number: int, article: Json) -> Iterator[tuple[int, tuple[str, Record, Json]]]:
         place = f'article {number}'
         values = items(article, 'paragraphs', place)
-        title = text_field(article.get('title') or '-', f'title of {place}')
-        title = title if article.get('title') else ''
+        title = article.get('title') or ''
+        title = title and text_field(title, f'title of {place}')
         for index, paragraph in enumerate(values):
             inner = f'{place} {errors.shortened(title)}, paragraph {index + 1}'
             common = {'title': title, 'article': str(number - 1), 'paragraph': str(index)}
@@ -184,32 +184,24 @@ def read_squad(path: str) -> Iterator[Record | BadRecord]:
 
     def record(_: int, found: tuple[str, Record, Json]) -> Iterator[Record]:
         place, common, question = found
-        made = common | _squad_question(question, common['context'], place)
-        if (there := first.setdefault(made['id'], place)) != place:
-            raise ValueError(f'{place} has the id {errors.shortened(made["id"])} of {there}')
-        yield made
+        answers = items(question, 'answers', place)
+        name = text_field(question.get('id'), f'id of {place}')
+        asked = text_field(question.get('question'), f'question of {place}')
+        if not answers or not isinstance(answers[0], dict):
+            raise ValueError(f'{place} has no answer')
+        answer = text_field(answers[0].get('text'), f'answer of {place}')
+        start = answers[0].get('answer_start')
+        at = f'answer_start of {place} is {errors.shortened(start)}'
+        if not isinstance(start, int) or isinstance(start, bool) or start < 0:
+            raise ValueError(f'{at}, not a position')
+        if not common['context'].startswith(answer, start):
+            raise ValueError(f'{at}, where the context has another text')
+        if (there := first.setdefault(name, place)) != place:
+            raise ValueError(f'{place} has the id {errors.shortened(name)} of {there}')
+        yield common | {'id': name, 'question': asked, 'answer': answer}
 
     found = convert(path, enumerate(articles, 1), paragraphs, '')
     yield from convert(path, convert(path, found, questions, ''), record, '')
-
-
-def _squad_question(question: Json, context: str, place: str) -> Record:
-    """Returns the fields of one question; ValueError names the place."""
-    answers = items(question, 'answers', place)
-    record = {
-        'id': text_field(question.get('id'), f'id of {place}'),
-        'question': text_field(question.get('question'), f'question of {place}'),
-    }
-    if not answers or not isinstance(answers[0], dict):
-        raise ValueError(f'{place} has no answer')
-    answer = text_field(answers[0].get('text'), f'answer of {place}')
-    start = answers[0].get('answer_start')
-    if not isinstance(start, int) or isinstance(start, bool) or start < 0:
-        raise ValueError(f'answer_start of {place} is {errors.shortened(start)}, not a position')
-    if not context.startswith(answer, start):
-        start = errors.shortened(start)
-        raise ValueError(f'answer_start of {place} is {start}, where the context has another text')
-    return record | {'answer': answer}
 
 
 _BLOCK = 1 << 20  # Bytes that are read at once.
