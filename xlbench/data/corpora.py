@@ -160,11 +160,7 @@ def get(corpus: Corpus, root: str, mirror: str = '') -> Iterator[str]:
 
 
 def present(file: File, root: str) -> str | None:
-    """Returns the path of a file, packed (.gz) or not; None if it is missing.
-
-    Raises:
-      UserError: the file has other content.
-    """
+    """Returns the path of a file, packed (.gz) or not, or None; UserError if it is another file."""
     for path in readers.find(os.path.join(root, file.path)):
         with readers.open_binary(path) as content:
             if hashlib.file_digest(content, 'sha256').hexdigest() != file.sha256:
@@ -354,17 +350,17 @@ def _place(archive: Archive, member: str, content: Iterator[bytes], root: str) -
     if '..' in path.parts[len(pathlib.Path(root).parts) :] or '\0' in member:
         raise UserError(f'{named} would be unpacked outside {root}')
     files.remove_leftovers_of(path)
+    blocks = _limited(content, named, archive.bytes)
     if path.exists():
         digest = hashlib.sha256()
-        for block in _limited(content, named, archive.bytes):
+        for block in blocks:
             digest.update(block)
         if digest.hexdigest() != readers.sha256(path):
             raise UserError(f'{path} is there with other content; move it away to unpack {named}')
         return True
     path.parent.mkdir(parents=True, exist_ok=True)
     with files.replacing(path) as file:
-        for block in _limited(content, named, archive.bytes):
-            file.write(block)
+        file.writelines(blocks)
     return True
 
 

@@ -108,11 +108,7 @@ def read_outputs(
     scores: bool = False,  # A number and a TAB precede each text.
     tags: bool = False,  # A list of texts has the tags of a sentence, not n-best predictions.
 ) -> Outputs:
-    """Reads predictions.
-
-    Raises:
-      UserError: the file has another form.
-    """
+    """Reads predictions; UserError if the file has another form."""
     format = format or format_of(path)
     for name, value, kind in (
         ('field', field, 'jsonl'),

@@ -118,8 +118,7 @@ def count(path: str, layout: Layout) -> int:
 def columns(path: str, layout: Layout) -> list[str]:
     """Returns the names of all columns of a csv, tsv, parquet or arrow file, in their order.
 
-    Raises:
-      UserError: there are none, or two of one name, or the file cannot be read.
+    UserError if there are none, or two of one name, or the file cannot be read.
     """
     if layout.format_of(path) in _UNPACKED:
         with _reading(path):
@@ -214,10 +213,7 @@ def dialogues(
     """Yields each object or row of a file, with its dialogue as a text; see `dialogue`.
 
     An object without `key` may have lists `utt` and `speaker`, as in MediaSum. A JSON array may
-    have any size.
-
-    Raises:
-      UserError: an object or row cannot be read, or has no dialogue.
+    have any size. UserError if an object or row cannot be read, or has no dialogue.
     """
     layout = Layout()
     kind = layout.format_of(path)

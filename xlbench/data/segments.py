@@ -165,8 +165,7 @@ def stage_model(
 def fit_stages(dialogues: Sequence[np.ndarray], iterations: int = 50) -> 'GaussianHMM':
     """Fits a model to dialogues, [utterances, dimensions], beginning with a quarter for each stage.
 
-    Raises:
-      UserError: too few dialogues are long enough.
+    UserError if too few dialogues are long enough.
     """
     if not any(len(dialogue) >= STAGES for dialogue in dialogues):
         raise errors.UserError(
@@ -267,11 +266,7 @@ def views_of(
     iterations: int = 50,  # Of Baum-Welch, at most.
     most_fitted: int | None = None,  # First dialogues to fit the model of stages to; None: all.
 ) -> list[list[Views]]:
-    """Cuts dialogues into topics, and into the stages of one model of all dialogues.
-
-    Raises:
-      UserError: no dialogue is long enough for stages.
-    """
+    """Cuts dialogues into topics, and the stages of one model of all of them; see `fit_stages`."""
     spoken = [vectors for dialogues in splits for vectors in dialogues if len(vectors)]
     model = fit_stages(spoken[:most_fitted], iterations)
     views = []

@@ -22,20 +22,15 @@ class Examples:
 
     Their lengths stay in the files and are read once here, in parts, so that memory does not grow
     with the data.
-
-    Attributes:
-      prepared: the tasks.
-      offsets: [tasks + 1], the number of each task's first example, and the total.
-      largest: the largest of the trimmed lengths, by side.
-      trimmed: how many examples are longer than the limits, by side.
-      checksum: CRC-32 of the trimmed lengths of all examples.
     """
 
     def __init__(self, prepared: Sequence[Prepared], limits: Shape):
         self.prepared = prepared
+        # [tasks + 1], the number of each task's first example, and the total.
         self.offsets = np.cumsum([0, *(len(task) for task in prepared)])
         self._limits = np.array(limits, np.int32)
-        largest, longer, self.checksum = np.zeros(2, np.int32), np.zeros(2, np.int64), 0
+        largest, longer = np.zeros(2, np.int32), np.zeros(2, np.int64)
+        self.checksum = 0  # CRC-32 of the trimmed lengths of all examples.
         for task in prepared:
             raw = task.lengths()
             for start in range(0, len(raw), _CHUNK):
@@ -44,7 +39,8 @@ class Examples:
                 largest = np.maximum(largest, trimmed.max(0, initial=0))
                 longer += (chunk > self._limits).sum(0)
                 self.checksum = zlib.crc32(np.ascontiguousarray(trimmed), self.checksum)
-        self.largest = Shape(*largest.tolist())
+        self.largest = Shape(*largest.tolist())  # Of the trimmed lengths, by side.
+        # How many examples are longer than the limits, by side.
         self.trimmed = dict(zip(SIDES, longer.tolist(), strict=True))
 
     def __len__(self) -> int:

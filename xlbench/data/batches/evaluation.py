@@ -23,12 +23,7 @@ class EvalBatches:
 
     The widest batches come first, and of one shape those with the longest targets. A batch has the
     features of a view and example_index [rows] int32: the example in `prepared`, or -1 for an empty
-    row.
-
-    Attributes:
-      shapes: (rows, inputs, targets) of the batches that occur, rows over all processes.
-      trimmed: how many examples are longer than `lengths`, by side.
-      num_examples: over all processes.
+    row. For `shapes` and `trimmed` see `TrainBatches`; `num_examples` is over all processes.
     """
 
     def __init__(

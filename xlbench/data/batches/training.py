@@ -35,10 +35,9 @@ class TaskShare(NamedTuple):
 class TrainBatches:
     """Endless training batches of one process: its rows of the features of a view.
 
-    Attributes:
-      shapes: (rows, inputs, targets) of every kind of batch, rows over all processes.
-      window: examples that are planned together; with a curriculum, at most.
-      trimmed: how many examples are longer than `lengths`, by side.
+    `shapes` has (rows, inputs, targets) of every kind of batch, rows over all processes; `window`
+    is the number of examples that are planned together, with a curriculum at most; and `trimmed`
+    says how many examples are longer than `lengths`, by side.
     """
 
     def __init__(

@@ -95,8 +95,8 @@ def trim_passage(
 ) -> np.ndarray:
     """Cuts the passage of inputs of question generation, whose answer stands last.
 
-    Ids without the mark are cut at their end. Of several marks the last one counts. An answer that
-    is too long by itself is cut at its end.
+    Ids without the mark, and answers that are too long by themselves, are cut at their end. Of
+    several marks the last one counts.
 
     Example: length 6, mark [40], [90, 7, 8, 9, 10, 40, 5, 1] -> [90, 7, 8, 40, 5, 1]
     """

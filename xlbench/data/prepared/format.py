@@ -308,12 +308,7 @@ def read_json(path: str) -> dict[str, Any]:
 
 
 def checked_manifest(path: str, content: dict[str, Any], task: str, split: str) -> Manifest:
-    """Checks the content of a manifest file.
-
-    Raises:
-      NotPrepared: no Writer wrote it.
-      UserError: it is hostile.
-    """
+    """Checks the content of a manifest; NotPrepared if no Writer wrote it, UserError if hostile."""
     if (content.get('task'), content.get('split')) != (task, split):
         there = errors.shortened(content.get('task')), errors.shortened(content.get('split'))
         raise NotPrepared(f'{path} is of {"/".join(there)}')

@@ -209,12 +209,9 @@ def language_places(
 def open_task(
     root: str, vocabulary: str, task: str, split: str, content: str | None = None
 ) -> Prepared:
-    """Opens one prepared task.
+    """Opens one prepared task; NotPrepared if it is missing, stale or broken.
 
-    With `content`, as a run noted `Prepared.content`, it may be stale by now.
-
-    Raises:
-      NotPrepared: it is missing, stale or broken, or holds another content.
+    With `content`, as a run noted `Prepared.content`, it may be stale, but hold nothing else.
     """
     place = format.folder(root, vocabulary, task, split)
     untrusted.check_tree(os.path.join(root, 'prepared'), place)

@@ -142,8 +142,7 @@ def raw_lines(file: IO[bytes]) -> Iterator[bytes]:
 def decoded(raw: bytes, number: int, inner_cr: bool = False) -> str:
     """Decodes line `number` (from 1) of `raw_lines`, without its end or a byte order mark.
 
-    Raises:
-      ValueError: it is not a text, or has a \\r without `inner_cr`.
+    ValueError if it is not a text, or has a \\r without `inner_cr`.
     """
     text = raw.removeprefix(BOM) if number == 1 else raw
     text = text.removesuffix(b'\n').removesuffix(b'\r')

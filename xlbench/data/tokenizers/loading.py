@@ -168,11 +168,8 @@ def copy_files(spec: str, root: str, workdir: str | os.PathLike) -> None:
 def path_of_workdir(workdir: str | os.PathLike, about: Mapping[str, Json]) -> str:
     """Returns the vocabulary file or folder of a run: the copy in its workdir, else the original.
 
-    `about` is the content of its config.json.
-
-    Raises:
-      UserError: there is no copy, as in workdirs of earlier versions, and the original is not where
-        it was.
+    `about` is the content of its config.json. UserError if there is no copy, as in workdirs of
+    earlier versions, and the original is not where it was.
     """
     for folder in (pathlib.Path(workdir) / CONVERTED, pathlib.Path(workdir) / COPY):
         if folder.is_dir():
@@ -190,11 +187,7 @@ def path_of_workdir(workdir: str | os.PathLike, about: Mapping[str, Json]) -> st
 
 
 def of_workdir(workdir: str | os.PathLike, about: Mapping[str, Json]) -> Tokenizer:
-    """Returns the vocabulary that a run was trained with; see `path_of_workdir`.
-
-    Raises:
-      UserError: it is missing, or it is another one now.
-    """
+    """Returns the vocabulary that a run was trained with; UserError if it is another one now."""
     name = about['config']['data']['vocabulary']
     tokenizer = _load(path_of_workdir(workdir, about), name, split_spec(name)[1])
     expected = (about.get('vocabulary') or {}).get('sha256', tokenizer.sha256)

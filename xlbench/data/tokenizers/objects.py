@@ -2,14 +2,10 @@
 
 transformers makes it from the ordinary files. It is given checked copies of them in a folder of its
 own, and its class is chosen here: AutoTokenizer would import PyTorch where that is installed, and
-lets the folder choose. The tokens that a folder adds are added here, since its classes refuse some
-of the forms in which older versions wrote them. A tokenizer.json is run by `tokenizers`, as it is
-written: AutoTokenizer puts other steps in place of the file's, which gives other ids, and
-transformers takes three times as long for a vocabulary of 250,000.
-
-Ids are not those of SentencePiece itself, which merges spaces, breaks ties and spells unknown text
-in other ways. Words of its own that a checkpoint adds are read from added_tokens.json,
-tokenizer_config.json and special_tokens_map.json.
+lets the folder choose. The tokens that a folder adds (in added_tokens.json, tokenizer_config.json
+and special_tokens_map.json) are added here, since its classes refuse some of the forms in which
+older versions wrote them. A tokenizer.json is run by `tokenizers`, as it is written: AutoTokenizer
+puts other steps in place of the file's, which gives other ids.
 
 One difference is meant: PEGASUS has <mask_1> as 2 and <mask_2> as 3, as it was trained.
 transformers 5.23 swaps them when the files name mask tokens, or leaves one out, so that every

@@ -143,10 +143,8 @@ class Tokenizer(abc.ABC):
     def prompt_ids(self, prompt: str) -> list[int]:
         """Returns the ids that a prompt puts before those of the text behind it.
 
-        Example, XLM-R: 'query: ' -> [41, 1294, 12], those of query:
-
-        Raises:
-          UserError: the ids of the text depend on the prompt, or no ids come of it.
+        There have to be some, on which the text's do not depend; else UserError. Example, XLM-R:
+        'query: ' -> [41, 1294, 12], those of query:
         """
         ids = []
         for text in ('a', 'Zug 7', '中', '«b»'):
