@@ -305,18 +305,16 @@ def _members(path: str) -> Iterator[tuple[str, Iterator[bytes]]]:
                         with archive.open(info) as content:
                             yield info.filename, _blocks(path, content, expansion, size)
         else:
-            with open(path, 'rb') as file, contextlib.ExitStack() as stack:
+            with open(path, 'rb') as file:
                 start = file.peek(3)
                 unpack = next((_PACKED[k] for k in _PACKED if start.startswith(k)), None)
                 stream = untrusted.open_packed(unpack(file), file, path) if unpack else file
-                archive = stack.enter_context(
-                    tarfile.open(fileobj=stream, mode='r|', tarinfo=_Head)
-                )
-                for info in archive:
-                    if info.isreg():  # No link, and no device.
-                        yield info.name, _blocks(path, archive.extractfile(info))
-                if not getattr(archive, 'has_end', False):
-                    raise tarfile.ReadError('its end is missing')
+                with tarfile.open(fileobj=stream, mode='r|', tarinfo=_Head) as archive:
+                    for info in archive:
+                        if info.isreg():  # No link, and no device.
+                            yield info.name, _blocks(path, archive.extractfile(info))
+                    if not getattr(archive, 'has_end', False):
+                        raise tarfile.ReadError('its end is missing')
 
 
 @contextlib.contextmanager
