@@ -216,8 +216,7 @@ def joined_views(views: Sequence[str]) -> str:
 
 def parted_views(text: str) -> list[str]:
     """Inverts `joined_views`; a text without a tab is one view."""
-    first, between, second = text.partition(BETWEEN)
-    return [first, second] if between else [first]
+    return text.split(BETWEEN, 1)
 
 
 def utterances(dialogue: str) -> list[str]:

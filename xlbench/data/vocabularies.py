@@ -217,6 +217,10 @@ def _family(row: dict[str, Any]) -> Family:
 
 
 FAMILIES = {name: _family(row) for name, row in _TABLES['families'].items()}
+# Those that a folder may have beside CONFIG_FILES.
+VOCABULARY_FILES = tuple(
+    dict.fromkeys([TOKENIZER_FILE, *(file for row in FAMILIES.values() for file in row.files)])
+)
 FAMILY = 'xlbench_family'  # In tokenizer_config.json, see `Settings`.
 GENERIC_CLASSES = ('PreTrainedTokenizerFast', 'TokenizersBackend')
 # Classes are called as models are: 'MT5Tokenizer' reads what a model of type mt5 does.

@@ -3,7 +3,6 @@
 import functools
 import itertools
 import math
-import types
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -341,5 +340,5 @@ class TrainBatches:
     def __enter__(self) -> 'TrainBatches':
         return self
 
-    def __exit__(self, *_: type | BaseException | types.TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

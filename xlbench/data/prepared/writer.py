@@ -7,7 +7,6 @@ import shutil
 import socket
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import TracebackType
 
 import numpy as np
 from array_record.python import array_record_module
@@ -170,12 +169,7 @@ class Writer:
         self.temporary = self._scratch.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
                 self._finish()

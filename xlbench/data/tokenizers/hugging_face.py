@@ -32,9 +32,6 @@ HUB_NAMES = {
     'mt5': 'google/mt5-base',
     't5': 'google/t5-v1_1-base',
 }
-VOCABULARY_FILES = tuple(
-    dict.fromkeys(file for family in vocabularies.FAMILIES.values() for file in family.files)
-)
 
 
 class HuggingFaceTokenizer(Tokenizer):

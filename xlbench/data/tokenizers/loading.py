@@ -17,7 +17,6 @@ import numpy as np
 from xlbench.data import vocabularies
 from xlbench.data.tokenizers.hugging_face import (
     HUB_NAMES,
-    VOCABULARY_FILES,
     HuggingFaceTokenizer,
     M2mTokenizer,
     MarianTokenizer,
@@ -76,7 +75,7 @@ def _from_hub(spec: str) -> str:
     """Returns the folder in the cache with the small named files of a hub repository."""
     from xlbench.huggingface import hub
 
-    vocabulary = (vocabularies.TOKENIZER_FILE, *VOCABULARY_FILES)
+    vocabulary = vocabularies.VOCABULARY_FILES
     names = (*vocabularies.CONFIG_FILES, *vocabulary)
     folder = hub.fetch(HUB_NAMES.get(spec, spec), names, [vocabulary])
     is_there = any(untrusted.file(folder, name) for name in vocabulary)
@@ -150,7 +149,7 @@ def copy_files(spec: str, root: str, workdir: str | os.PathLike) -> None:
     base, words = split_spec(spec)
     path = pathlib.Path(_find(base, root))
     folder = path if path.is_dir() else path.parent
-    names = [*vocabularies.CONFIG_FILES, vocabularies.TOKENIZER_FILE, *VOCABULARY_FILES]
+    names = [*vocabularies.CONFIG_FILES, *vocabularies.VOCABULARY_FILES]
     if path.is_file() and path.suffix != '.json':
         names = [vocabularies.MODEL_CONFIG]
     files = {name: file for name in names if (file := untrusted.file(folder, name))}
