@@ -6,18 +6,8 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import IO
 
-from xlbench.data.readers.text_lines import (
-    BROKEN,
-    UTF16,
-    BadRecord,
-    Record,
-    broken,
-    broken_file,
-    convert,
-    numbered,
-    open_binary,
-    read_whole,
-)
+from xlbench.data.readers import text_lines
+from xlbench.data.readers.text_lines import BadRecord, Record
 from xlbench.system import errors, untrusted
 from xlbench.system.files import Json
 
@@ -75,13 +65,13 @@ def json_lines(path: str) -> Iterator[tuple[int, dict[str, Json]] | BadRecord]:
             reason = f'not JSON: {error.msg} at column {error.colno}'
             if number == 1 and line.lstrip().startswith('['):
                 reason += '; a file that is one JSON array has to end in .json'
-                raise broken_file(path, number, reason) from None
+                raise text_lines.broken_file(path, number, reason) from None
             raise ValueError(reason) from None
         if not isinstance(value, dict):
             raise ValueError(f'{kind_of(value)}, not an object')
         yield number, value
 
-    return convert(path, numbered(path), numbered_object)
+    return text_lines.convert(path, text_lines.numbered(path), numbered_object)
 
 
 def check_keys(value: Json, keys: Iterable[str]) -> None:
@@ -112,24 +102,24 @@ def read_jsonl(
             for name, key in fields.items()
         }
 
-    return convert(path, json_lines(path), texts)
+    return text_lines.convert(path, json_lines(path), texts)
 
 
 def json_document(path: str) -> Json:
     """Parses a JSON file; UserError if it is not JSON."""
-    data = read_whole(path)
+    data = text_lines.read_whole(path)
     try:
-        if data.startswith(UTF16):
+        if data.startswith(text_lines.UTF16):
             raise ValueError('begins as UTF-16 does; save it as UTF-8')
         return parse_json(data.decode())
     except UnicodeDecodeError as error:
-        line = data.count(b'\n', 0, error.start) + 1
-        raise broken_file(path, line, f'not UTF-8: byte 0x{data[error.start]:02x}') from None
+        line, reason = data.count(b'\n', 0, error.start) + 1, f'byte 0x{data[error.start]:02x}'
+        raise text_lines.broken_file(path, line, f'not UTF-8: {reason}') from None
     except json.JSONDecodeError as error:
         reason = f'not JSON: {error.msg} at column {error.colno}'
-        raise broken_file(path, error.lineno, reason) from None
+        raise text_lines.broken_file(path, error.lineno, reason) from None
     except ValueError as error:
-        raise broken_file(path, 0, str(error)) from None
+        raise text_lines.broken_file(path, 0, str(error)) from None
 
 
 def items(value: Json, key: str, place: str) -> list[Json]:
@@ -160,7 +150,7 @@ def read_squad(path: str) -> Iterator[Record | BadRecord]:
     try:
         articles = items(document, 'data', 'the file')
     except ValueError as error:
-        raise broken_file(path, 0, str(error)) from None
+        raise text_lines.broken_file(path, 0, str(error)) from None
     first: dict[str, str] = {}  # Id -> the place of its first question.
 
     def paragraphs(number: int, article: Json) -> Iterator[tuple[int, tuple[str, Record, Json]]]:
@@ -200,8 +190,8 @@ def read_squad(path: str) -> Iterator[Record | BadRecord]:
             raise ValueError(f'{place} has the id {errors.shortened(name)} of {there}')
         yield common | {'id': name, 'question': asked, 'answer': answer}
 
-    found = convert(path, enumerate(articles, 1), paragraphs, '')
-    yield from convert(path, convert(path, found, questions, ''), record, '')
+    found = text_lines.convert(path, enumerate(articles, 1), paragraphs, '')
+    yield from text_lines.convert(path, text_lines.convert(path, found, questions, ''), record, '')
 
 
 _BLOCK = 1 << 20  # Bytes that are read at once.
@@ -218,18 +208,19 @@ def json_items(path: str) -> Iterator[tuple[int, Json]]:
     """
     number, text = 0, None
     try:
-        with open_binary(path) as file:
+        with text_lines.open_binary(path) as file:
             text = _Text(file)
             for number, value in enumerate(text.values(), 1):
                 yield number, value
-    except BROKEN as error:
-        raise broken_file(path, 0, f'{broken(error)}{_after(number)}') from error
+    except text_lines.BROKEN as error:
+        reason = f'{text_lines.broken(error)}{_after(number)}'
+        raise text_lines.broken_file(path, 0, reason) from error
     except UnicodeDecodeError as error:
         reason = f'not UTF-8: byte 0x{error.object[error.start]:02x}{_after(number)}'
-        raise broken_file(path, 0, reason) from None
+        raise text_lines.broken_file(path, 0, reason) from None
     except ValueError as error:
         line = text.line if text else 0
-        raise broken_file(path, line, f'{error}{_after(number)}') from None
+        raise text_lines.broken_file(path, line, f'{error}{_after(number)}') from None
 
 
 def _after(number: int) -> str:
@@ -252,7 +243,7 @@ class _Text:
 
     def _read(self) -> None:
         block = self._file.read(_BLOCK)
-        if not self._text and block.startswith(UTF16):
+        if not self._text and block.startswith(text_lines.UTF16):
             raise ValueError('begins as UTF-16 does; save it as UTF-8')
         self._ended, self._lines = not block, self.line
         self._text = self._text[self._at :] + self._decoder.decode(block, self._ended)

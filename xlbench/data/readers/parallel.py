@@ -8,20 +8,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from xml.parsers import expat
 
-from xlbench.data.readers.text_lines import (
-    BROKEN,
-    BadRecord,
-    Item,
-    LeftOut,
-    Record,
-    Value,
-    broken,
-    broken_file,
-    convert,
-    count_lines,
-    numbered,
-    open_binary,
-)
+from xlbench.data.readers import text_lines
+from xlbench.data.readers.text_lines import BadRecord, Item, LeftOut, Record, Value
 from xlbench.system import untrusted
 
 
@@ -48,9 +36,10 @@ def fields(line: str, columns: Sequence[str], *, unused: int = 0, strip: bool = 
 
 def check_aligned(*paths: str) -> None:
     """Raises UserError, with the first line without partner, for two files of unequal lengths."""
-    (fewest, shorter), (most, longer) = sorted((count_lines(path), path) for path in paths)
+    counts = sorted((text_lines.count_lines(path), path) for path in paths)
+    (fewest, shorter), (most, longer) = counts
     if fewest < most:
-        raise broken_file(
+        raise text_lines.broken_file(
             shorter,
             fewest + 1,
             f'has {fewest} lines but {longer} has {most}; line n of both must be the same example',
@@ -73,7 +62,7 @@ def read_parallel(
     """
     check_aligned(source_path, target_path)
     sides = read_tsv(source_path, source_columns), read_tsv(target_path, target_columns)
-    yield from convert(source_path, beside(*sides), lambda _, both: [both[0] | both[1]])
+    yield from text_lines.convert(source_path, beside(*sides), lambda _, both: [both[0] | both[1]])
 
 
 def beside(
@@ -96,7 +85,7 @@ def read_tsv(
     def of_line(_: int, line: str) -> Iterator[Record]:
         yield fields(line, columns, unused=unused, strip=strip)
 
-    return convert(path, numbered(path), of_line)
+    return text_lines.convert(path, text_lines.numbered(path), of_line)
 
 
 _BLOCK = 1 << 16
@@ -118,7 +107,7 @@ def read_tmx(path: str, source_lang: str, target_lang: str) -> Iterator[Item]:
     units = _Units()
     langs = {'source': source_lang.lower(), 'target': target_lang.lower()}
     try:
-        with open_binary(path) as file:
+        with text_lines.open_binary(path) as file:
             while True:
                 block = file.read(_BLOCK)
                 for line, texts in units.feed(block):
@@ -126,13 +115,12 @@ def read_tmx(path: str, source_lang: str, target_lang: str) -> Iterator[Item]:
                 if not block:
                     break
     except _Refused as error:
-        raise broken_file(path, units.line, str(error)) from None
+        raise text_lines.broken_file(path, units.line, str(error)) from None
     except expat.ExpatError as error:
         reason = f'not well-formed XML: {expat.ErrorString(error.code)}'
-        raise broken_file(path, error.lineno, reason) from None
-    except (*BROKEN, LookupError, UnicodeError) as error:  # An encoding that nobody knows.
-        reason = broken(error) if isinstance(error, BROKEN) else f'cannot be read: {error}'
-        raise broken_file(path, units.line, reason) from error
+        raise text_lines.broken_file(path, error.lineno, reason) from None
+    except (*text_lines.BROKEN, LookupError, UnicodeError) as error:  # An unknown encoding, too.
+        raise text_lines.broken_file(path, units.line, text_lines.broken(error)) from error
 
 
 def _item(path: str, line: int, texts: dict[str, str], langs: dict[str, str]) -> Item:

@@ -21,13 +21,13 @@ From the hub only the named small files below are fetched, never weights, pickle
 """
 
 from xlbench.data.tokenizers.hugging_face import (
-    HUB_NAMES,
     HuggingFaceTokenizer,
     MarianTokenizer,
     XlmTokenizer,
 )
 from xlbench.data.tokenizers.loading import (
     CONVERTED,
+    HUB_NAMES,
     PAIR_COPY,
     SAMPLE_FILES,
     SAMPLE_SIZES,

@@ -14,24 +14,14 @@ import tokenizers
 from xlbench.benchmarks import languages
 from xlbench.data import vocabularies
 from xlbench.data.tokenizers import objects
-from xlbench.data.tokenizers.tokenizer import (
-    MOST_PIECES,
-    Tokenizer,
-    digest,
-    model_vocab_size,
-    num_threads,
-)
+from xlbench.data.tokenizers.tokenizer import Tokenizer, digest, model_vocab_size, num_threads
 from xlbench.huggingface import sentencepiece_models
 from xlbench.system import errors, untrusted
 
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
 
-# Short names. Every size of mT5 and of T5 1.1 has the same vocabulary.
-HUB_NAMES = {
-    'mt5': 'google/mt5-base',
-    't5': 'google/t5-v1_1-base',
-}
+_MOST_PIECES = 1 << 24  # The largest vocabularies have a million.
 
 
 class HuggingFaceTokenizer(Tokenizer):
@@ -48,10 +38,10 @@ class HuggingFaceTokenizer(Tokenizer):
         self.name, self.family = name, family
         # Not as many as there are: a vocabulary may have gaps, or a piece twice.
         self.num_pieces = max(self._tokenizer.get_vocab().values(), default=-1) + 1
-        if not 0 < self.num_pieces <= MOST_PIECES:
+        if not 0 < self.num_pieces <= _MOST_PIECES:
             raise errors.UserError(
                 f'{files.folder} has ids up to {self.num_pieces - 1:,}; a vocabulary has 1 to '
-                f'{MOST_PIECES:,} of them'
+                f'{_MOST_PIECES:,} of them'
             )
         self.has_bytes = self._tokenizer.token_to_id('<0x00>') is not None
         self.vocab_size = model_vocab_size(files.model, self.num_pieces)

@@ -15,18 +15,14 @@ import msgspec
 import numpy as np
 
 from xlbench.data import vocabularies
-from xlbench.data.tokenizers.hugging_face import (
-    HUB_NAMES,
-    HuggingFaceTokenizer,
-    M2mTokenizer,
-    MarianTokenizer,
-    XlmTokenizer,
-)
+from xlbench.data.tokenizers import hugging_face
 from xlbench.data.tokenizers.sentencepieces import PairTokenizer, SentencePieceTokenizer
 from xlbench.data.tokenizers.tokenizer import BYTES, BYTES_CLASS, ByteTokenizer, Tokenizer
 from xlbench.system import errors, files as files_lib, locks, untrusted
 from xlbench.system.files import Json
 
+# Short names. Every size of mT5 and of T5 1.1 has the same vocabulary.
+HUB_NAMES = {'mt5': 'google/mt5-base', 't5': 'google/t5-v1_1-base'}
 # The vocabularies of the sample corpora: how many ids they have, and files in the data root.
 SAMPLE_SIZES = {
     'sample': 4000,
@@ -52,12 +48,12 @@ def _from_files(files: vocabularies.Files, name: str) -> Tokenizer:
         return ByteTokenizer(name)
     try:
         family = vocabularies.family_of(files)
-        listed = family in ('marian', 'm2m_100')
-        if listed and files.has(*vocabularies.FAMILIES[family].files):
-            return (MarianTokenizer if family == 'marian' else M2mTokenizer)(files, name)
+        listed = {'marian': hugging_face.MarianTokenizer, 'm2m_100': hugging_face.M2mTokenizer}
+        if family in listed and files.has(*vocabularies.FAMILIES[family].files):
+            return listed[family](files, name)
         if family == 'xlm':
-            return XlmTokenizer(files, name)
-        return HuggingFaceTokenizer(files, name, family)
+            return hugging_face.XlmTokenizer(files, name)
+        return hugging_face.HuggingFaceTokenizer(files, name, family)
     except (TypeError, ValueError, KeyError, AttributeError, IndexError, OSError) as error:
         reason = errors.printable(f'{type(error).__name__}: {error}')
         raise errors.UserError(
@@ -200,7 +196,8 @@ def of_workdir(workdir: str | os.PathLike, about: Mapping[str, Json]) -> Tokeniz
 
 def _further(tokenizer: Tokenizer, words: Sequence[str]) -> dict[str, int]:
     """Returns {word: its id} of those that a vocabulary of a folder does not have."""
-    if type(tokenizer) is not HuggingFaceTokenizer:  # Others look tokens up in other ways.
+    # Others look tokens up in other ways.
+    if type(tokenizer) is not hugging_face.HuggingFaceTokenizer:
         raise errors.UserError(
             f'no words can be added to vocabulary {tokenizer.name}, which is of another kind than '
             "mBART-50's, T5's or BERT's; take the words out of its name"

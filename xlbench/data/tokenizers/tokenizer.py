@@ -18,7 +18,6 @@ BYTES = 'bytes'  # The name of the vocabulary that needs no file.
 BYTES_CLASS = 'ByT5Tokenizer'  # As google/byt5-small has it.
 BYTES_SENTINELS = 125  # As google/byt5-small has them.
 _FIRST_BYTE = 3  # Behind padding, end and unknown.
-MOST_PIECES = 1 << 24  # The largest vocabularies have a million.
 # Rows of the public checkpoints' embeddings, which are padded beyond the pieces (mT5: 250100 ->
 # 250112, huggingface.co/google/mt5-base config.json; T5: 32000 + 100 sentinels -> 32128).
 _MODEL_VOCAB_SIZES = {250_100: 250_112, 32_000: 32_128, 32_100: 32_128}
