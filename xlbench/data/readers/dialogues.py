@@ -4,27 +4,10 @@ import itertools
 import math
 from collections.abc import Collection, Iterable, Iterator
 
-from xlbench.data.readers.json_files import (
-    Json,
-    check_keys,
-    items,
-    json_document,
-    json_items,
-    json_lines,
-    kind_of,
-    read_jsonl,
-    text_field,
-)
+from xlbench.data.readers import json_files, text_lines
+from xlbench.data.readers.json_files import Json, check_keys, items, kind_of, text_field
 from xlbench.data.readers.parallel import beside, check_aligned, fields, read_tsv
-from xlbench.data.readers.text_lines import (
-    BadRecord,
-    Item,
-    LeftOut,
-    Record,
-    broken_file,
-    convert,
-    numbered,
-)
+from xlbench.data.readers.text_lines import BadRecord, Item, LeftOut, Record, convert, numbered
 from xlbench.system.errors import shortened
 
 
@@ -107,8 +90,8 @@ def read_dialogues_json(
             yield {'dialogue': str(number - 1), 'message': message, 'reply': reply}
 
     if by_line:
-        return convert(path, json_lines(path), pairs)
-    return convert(path, json_items(path), pairs, '')
+        return convert(path, json_files.json_lines(path), pairs)
+    return convert(path, json_files.json_items(path), pairs, '')
 
 
 def _turn_pairs(turns: list[Json], place: str, words: str) -> Iterator[tuple[str, str]]:
@@ -167,7 +150,7 @@ def read_responses(path: str, mapping: str | None = None) -> Iterator[Record | B
         (record, other), text = both, both[0]['reply']
         if mapping and other['response'] != text:
             reason = f'maps {other["response"]!r}, but this line of the response set has {text!r}'
-            raise broken_file(mapping, number, reason)
+            raise text_lines.broken_file(mapping, number, reason)
         if (line := first.setdefault(text, number)) != number:
             raise ValueError(f'{text!r} is on line {line} already; responses must differ')
         yield record | {'display': other['display']}
@@ -212,15 +195,15 @@ def read_interviews(path: str, others: Collection[str] = ()) -> Iterator[Item]:
         summary = text_field(value['summary'], 'summary')
         yield {'id': name, 'dialogue': _dialogue(value), 'summary': summary}
 
-    yield from convert(path, json_items(path), interview, 'object')
+    yield from convert(path, json_files.json_items(path), interview, 'object')
     if missing := sorted(others - seen):
         reason = f'{len(missing)} interviews of the list of ids are not there, such as {missing[0]}'
-        raise broken_file(path, 0, reason)
+        raise text_lines.broken_file(path, 0, reason)
 
 
 def read_split_ids(path: str) -> frozenset[str]:
     """Reads the ids in a JSON object of lists, {"train": ["NPR-1", ...], ...}."""
-    splits = json_document(path)
+    splits = json_files.json_document(path)
     try:
         if not isinstance(splits, dict):
             raise ValueError(f'the file is {kind_of(splits)}, not an object of lists of ids')
@@ -230,7 +213,7 @@ def read_split_ids(path: str) -> frozenset[str]:
             for number, value in enumerate(items(splits, split, 'the file'), 1)
         )
     except ValueError as error:
-        raise broken_file(path, 0, str(error)) from None
+        raise text_lines.broken_file(path, 0, str(error)) from None
 
 
 def read_translations(path: str) -> Iterator[Record | BadRecord]:
@@ -242,7 +225,7 @@ def read_translations(path: str) -> Iterator[Record | BadRecord]:
       {'id': 'NPR-1', 'summary': 'Eine Pflanze.'}
     """
     fields = {'id': 'id', 'summary': 'summary'}
-    for record in read_jsonl(path, fields, may_be_empty=['summary']):
+    for record in json_files.read_jsonl(path, fields, may_be_empty=['summary']):
         if isinstance(record, BadRecord) or record['summary']:
             yield record
 
