@@ -503,7 +503,7 @@ def test_a_bert_with_the_vocabulary_of_xlmr(tmp_path, name):
     assert pair.tolist() == plain.join_texts(pieces).tolist()
     counts = [len(ids) for ids in pieces]
     assert len(pair) == sum(counts) + 4
-    assert not features.pair_types(pair, counts, len(pair)).any()
+    assert not features.arrays.pair_types(pair, counts, len(pair)).any()
 
 
 @pytest.mark.parametrize(

@@ -29,11 +29,7 @@ from xlbench.data.prepared.format import (
     pack,
     vocabulary_folder,
 )
-from xlbench.data.prepared.on_demand import (
-    ensure,
-    stale_at_once,
-    wait_for,
-)
+from xlbench.data.prepared.on_demand import ensure, stale_at_once, wait_for
 from xlbench.data.prepared.reader import (
     Prepared,
     is_there,

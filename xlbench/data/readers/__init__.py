@@ -33,11 +33,7 @@ from xlbench.data.readers.json_files import (
     read_squad,
     text_field,
 )
-from xlbench.data.readers.parallel import (
-    read_parallel,
-    read_tmx,
-    read_tsv,
-)
+from xlbench.data.readers.parallel import read_parallel, read_tmx, read_tsv
 from xlbench.data.readers.text_lines import (
     BROKEN,
     CR_INSIDE,
