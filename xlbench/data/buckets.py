@@ -346,34 +346,26 @@ def _sample(flags: argparse.Namespace) -> int:
         print(f'skipped {record}')
     for reason, count in bad.left_out.items():
         print(f'left out {count}: {reason}')
-    all_shots = flags.shots or ((1, 2, 4) if flags.task in TAGGING else (1, 2, 4, 8))
-    made = {
-        shots: sample(flags.task, lang, examples, shots, flags.count, flags.seed)
-        for shots in all_shots
-    }
-    folders = {
-        shots: os.path.join(flags.output, os.path.dirname(buckets[0].name))
-        for shots, buckets in made.items()
-    }
-    # A killed command may have written some of them.
-    there = [shots for shots, folder in folders.items() if os.path.exists(folder)]
-    for shots in there:
-        if not _holds(folders[shots], made[shots]):
-            raise UserError(
-                f'{folders[shots]} is there already; remove it, or choose another --output'
-            )
-    for shots, buckets in made.items():
-        if shots not in there:
-            with locks.atomic_folder(folders[shots]) as folder:
+    made: dict[str, tuple[int, list[Bucket], bool]] = {}
+    for shots in flags.shots or ((1, 2, 4) if flags.task in TAGGING else (1, 2, 4, 8)):
+        buckets = sample(flags.task, lang, examples, shots, flags.count, flags.seed)
+        folder = os.path.join(flags.output, os.path.dirname(buckets[0].name))
+        is_there = os.path.exists(folder)  # A killed command may have written some of them.
+        if is_there and not _holds(folder, buckets):
+            raise UserError(f'{folder} is there already; remove it, or choose another --output')
+        made[folder] = shots, buckets, is_there
+    for folder, (shots, buckets, is_there) in made.items():
+        if not is_there:
+            with locks.atomic_folder(folder) as hidden:
                 for path, content in map(encode, buckets):
-                    place = folder / os.path.relpath(path, os.path.dirname(buckets[0].name))
+                    place = hidden / os.path.relpath(path, os.path.dirname(buckets[0].name))
                     place.parent.mkdir()
                     files.write(place, content)
         for line in shortages(flags.task, examples, shots, flags.count):
             print(f'{shots}-shot: {line}')
         sizes = sorted(len(bucket.examples) for bucket in buckets)
         print(
-            f'{folders[shots]}: {len(buckets)} buckets of {sizes[0]} to {sizes[-1]} examples, '
+            f'{folder}: {len(buckets)} buckets of {sizes[0]} to {sizes[-1]} examples, '
             f'from {len(examples)}'
         )
     return 0

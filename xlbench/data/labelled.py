@@ -201,9 +201,8 @@ _MARC_TEXTS = ('review_title', 'review_body', 'product_category')
 
 
 def _stripped(value: readers.Json, name: str) -> str:
-    # Some titles are empty.
-    blank = isinstance(value, str) and not value.strip()
-    return '' if blank else readers.text_field(value, name).strip()
+    value = value.strip() if isinstance(value, str) else value
+    return readers.text_field(value, name, may_be_empty=True)  # Some titles are empty.
 
 
 def _record(
