@@ -101,7 +101,7 @@ def read(task: str, lang: str, split: str, info: str) -> Iterator[Record | BadRe
         lines = [(number, f'{word}\t{tag}') for word, tag in pairs]
         if not lines:
             yield LeftOut('no word has a text, or none has a tag')
-        yield from conllu.read_tagged_lines(folder, lines)
+        yield from conllu.read_tagged(folder, lines)
 
 
 def _hosted(task: str, lang: str, split: str) -> Hosted | None:

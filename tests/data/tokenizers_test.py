@@ -111,7 +111,7 @@ def test_sizes_of_public_models(root, tmp_path):
     assert tokenizers.load(str(tmp_path), root).vocab_size == pieces + 100  # T5's sentinels.
     config = {'model_type': 'mt5', 'vocab_size': 448, 'decoder_start_token_id': 0}
     (tmp_path / 'config.json').write_text(json.dumps(config))
-    tokenizers.loading._load.cache_clear()
+    tokenizers.loading._read.cache_clear()
     found = tokenizers.load(str(tmp_path), root)
     assert (found.vocab_size, found.num_pieces) == (448, pieces)  # No room for sentinels.
     for config, pieces, rows in (
@@ -482,7 +482,7 @@ def test_families_are_told_by_their_files(folder_of, tmp_path):
     (tmp_path / 'x' / 'config.json').write_text(json.dumps(config))
     assert tokenizers.load(folder, '').family == 'xlm-roberta'
     (tmp_path / 'x' / 'config.json').unlink()
-    tokenizers.loading._load.cache_clear()
+    tokenizers.loading._read.cache_clear()
     with pytest.raises(errors.UserError, match=r'config.json beside the files would tell'):
         tokenizers.load(folder, '')
 
@@ -495,7 +495,7 @@ def test_a_bert_with_the_vocabulary_of_xlmr(tmp_path, name):
     folder = tokenizer_files.write(tmp_path, 'xlm-roberta', config=config)
     plain = tokenizers.load(folder, '')
     (tmp_path / 'config.json').write_text(json.dumps({'model_type': 'bert', 'pad_token_id': 0}))
-    tokenizers.loading._load.cache_clear()
+    tokenizers.loading._read.cache_clear()
     tokenizer = tokenizers.load(folder, '')
     assert (tokenizer.family, tokenizer.pad_id, tokenizer.bos_id) == ('xlm-roberta', 1, 0)
     pieces = tokenizer.encode_batch(['Ein Zug', 'Er fährt'])
@@ -503,7 +503,7 @@ def test_a_bert_with_the_vocabulary_of_xlmr(tmp_path, name):
     assert pair.tolist() == plain.join_texts(pieces).tolist()
     counts = [len(ids) for ids in pieces]
     assert len(pair) == sum(counts) + 4
-    assert not features.pair_types(pair, counts, len(pair)).any()
+    assert not features.arrays.pair_types(pair, counts, len(pair)).any()
 
 
 @pytest.mark.parametrize(
@@ -653,7 +653,7 @@ def test_hub_fetches_named_files_only(tmp_path, root, monkeypatch):
     assert (tokenizer.name, tokenizer.vocab_size) == ('google/mt5-base@abc', 500)
     assert {path.name for path in hub.snapshot.iterdir()} == {'spiece.model', 'config.json'}
     assert hub.asked == [('google/mt5-base', 'abc')]
-    tokenizers.loading._load.cache_clear()
+    tokenizers.loading._read.cache_clear()
     tokenizers.load('google/mt5-base@abc', root)
     assert len(hub.asked) == 1  # What is in the cache is not asked for.
     (folder / 'spiece.model').unlink()
@@ -790,7 +790,7 @@ def test_damaged_tables_of_characters(tmp_path, harm, message):
     (tmp_path / 'tokenizer.json').write_text(
         json_file.replace(whole, base64.b64encode(table).decode())
     )
-    tokenizers.loading._load.cache_clear()
+    tokenizers.loading._read.cache_clear()
     for spec in (folder, folder / 'spiece.model', tmp_path / 'tokenizer.json'):
         with edits.refused(f'the table of .* is damaged.*{message}'):
             tokenizers.load(str(spec), '')

@@ -204,7 +204,7 @@ def test_vocabulary_folders(tmp_path):
         folder = tmp_path / 'harmed'
         mutate.restore(whole[family], folder)
         case.said = mutate.folder(folder, case.rng, lambda name: True)
-        tokenizers.loading._load.cache_clear()
+        tokenizers.loading._read.cache_clear()
         with case.run(family):
             use(tokenizers.load(str(folder), ''))
 
@@ -219,7 +219,7 @@ def test_tokenizer_json(tmp_path):
     path.parent.mkdir()
     for case in cases.each('tokenizer.json', 20):
         case.write(path, case.rng.choice(whole))
-        tokenizers.loading._load.cache_clear()
+        tokenizers.loading._read.cache_clear()
         with case.run():
             use(tokenizers.load(str(path), ''))
         if case.accepted:
@@ -314,7 +314,7 @@ def test_sentencepiece(tmp_path):
     for case in cases.each('SentencePiece models', 20):
         kind = case.rng.randrange(len(whole))
         case.write(path, whole[kind], harmed_sentencepiece)
-        tokenizers.loading._load.cache_clear()
+        tokenizers.loading._read.cache_clear()
         with case.run():
             use(tokenizers.load(str(path), ''))
         if case.accepted:
@@ -352,7 +352,7 @@ def test_whole_folders(tmp_path):
         source = case.rng.choice(whole)
         mutate.restore(source, harmed)
         case.said = mutate.folder(harmed, case.rng, lambda name: True)
-        tokenizers.loading._load.cache_clear()
+        tokenizers.loading._read.cache_clear()
         with case.run(source.name):
             found = loading.open_model(str(harmed), mesh, {})
             use(found.tokenizer)

@@ -167,7 +167,7 @@ def test_preparing_with_language_tokens(root, tmp_path):
     config = {'tokenizer_class': 'XLMRobertaTokenizer'}
     pathlib.Path(folder, 'config.json').write_text(json.dumps({'model_type': 'xlm-roberta'}))
     pathlib.Path(folder, 'tokenizer_config.json').write_text(json.dumps(config))
-    tokenizers.loading._load.cache_clear()
+    tokenizers.loading._read.cache_clear()
     (again,) = mixtures.prepare('mtg_qg_en_de', 'train', root=str(root), vocabulary=folder)
     assert not again.fresh
 
@@ -246,7 +246,7 @@ def test_what_is_on_disk(root, capsys):
     assert manifest['patterns'] == [entry['path'] for entry in manifest['inputs']]
     assert (manifest['data'], manifest['view']) == ('files', 'generation')
     assert (manifest['skipped'], manifest['left_out']) == ([], {})
-    assert manifest['code'] == prepared.code_fingerprint('mtg_qg_en_de')
+    assert manifest['code'] == prepared.freshness.code_fingerprint('mtg_qg_en_de')
     assert {m['metric'].rpartition(':')[2] for m in manifest['metrics']} == {
         'MultilingualRouge',
         'SacreBleu',

@@ -19,7 +19,7 @@ and Yang, arXiv:2104.08400), so that it is never masked.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 Span = tuple[int, int]  # The first token, and the one behind the last.
@@ -31,15 +31,12 @@ _END = re.compile(r'(?<=[.!?…])\s+')
 
 
 class Triple(NamedTuple):
-    """The places of an action's three phrases in a sentence; an empty object is (0, 0).
-
-    A `name` is written instead of the subject's words.
-    """
+    """The places of an action's three phrases in a sentence; an empty object is (0, 0)."""
 
     subject: Span
     relation: Span
     object: Span
-    name: str = ''
+    name: str = ''  # Is written instead of the subject's words.
 
 
 def extract(tokens: Sequence[str], tags: Sequence[str], speaker: str = '') -> list[Triple]:
@@ -48,78 +45,36 @@ def extract(tokens: Sequence[str], tags: Sequence[str], speaker: str = '') -> li
     Example: ['I', 'will', 'send', 'the', 'file'], ['PRON', 'AUX', 'VERB', 'DET', 'NOUN'], 'Ben' ->
       [Triple((0, 1), (1, 3), (3, 5), 'Ben')]
     """
+    kinds = ''.join(_KINDS.get(tag, '-') for tag in tags)
     triples: list[Triple] = []
-    for relation in _relations(tags):
-        subject = _subject(tags, relation[0])
-        if subject is None and triples and _joins(tags, triples[-1].relation[1], relation[0]):
+    for match in _RELATION.finditer(kinds):
+        start, end = match.span(1)
+        if found := _SUBJECT.search(kinds, 0, start):
+            subject = found.span(1)
+        elif triples:
+            # A conjunction may join a verb to the one before, across its object only.
+            between = kinds[triples[-1].relation[1] : start].replace('d', '')
+            if not between.endswith('c') or 's' in between:
+                continue
             subject = triples[-1].subject
-        if subject is None:
+        else:
             continue
-        relation, target = _with_object(tags, relation)
+        target = _OBJECT.match(kinds, end)
+        relation = start, end + (len(target[1]) if target else 0)
         first = ' '.join(tokens[slice(*subject)]).lower() in ('i', 'we')
-        triples.append(Triple(subject, relation, target, speaker if first else ''))
+        phrases = subject, relation, target.span(2) if target else (0, 0)
+        triples.append(Triple(*phrases, speaker if first else ''))
     return triples
 
 
-_VERBAL = ('VERB', 'AUX', 'PART', 'ADV')
-_NOUNS = ('NOUN', 'PROPN')
-_BEFORE_NOUNS = ('DET', 'ADJ', 'NUM', *_NOUNS)
-
-
-def _relations(tags: Sequence[str]) -> Iterator[Span]:
-    """Yields the relations of a sentence, without adpositions."""
-    at = 0
-    while at < len(tags):
-        end = at
-        while end < len(tags) and tags[end] in _VERBAL:
-            end += 1
-        run = tags[at:end]
-        if 'VERB' in run:
-            last = max(n for n, tag in enumerate(run) if tag == 'VERB')
-            first = next(n for n, tag in enumerate(run) if tag != 'ADV')
-            yield at + first, at + last + 1
-        at = max(end, at + 1)
-
-
-def _subject(tags: Sequence[str], end: int) -> Span | None:
-    """Returns the noun phrase before a place, or before adverbs there."""
-    while end and tags[end - 1] == 'ADV':
-        end -= 1
-    if not end or tags[end - 1] not in ('PRON', *_NOUNS):
-        return None
-    start = end - 1
-    if tags[start] != 'PRON':
-        while start and tags[start - 1] in _BEFORE_NOUNS:
-            start -= 1
-    return start, end
-
-
-def _joins(tags: Sequence[str], start: int, end: int) -> bool:
-    """Returns whether a conjunction joins a verb to the one before, across its object only."""
-    between = [tag for tag in tags[start:end] if tag != 'ADV']
-    return between[-1:] == ['CCONJ'] and not {'PUNCT', 'SCONJ'} & {*between}
-
-
-def _with_object(tags: Sequence[str], relation: Span) -> tuple[Span, Span]:
-    """Returns the relation with its adposition, if any, and the noun phrase behind it."""
-    start, end = relation
-    if target := _noun_phrase(tags, end):
-        return relation, target
-    if end < len(tags) and tags[end] == 'ADP' and (target := _noun_phrase(tags, end + 1)):
-        return (start, end + 1), target
-    return relation, (0, 0)
-
-
-def _noun_phrase(tags: Sequence[str], start: int) -> Span | None:
-    """Returns the noun phrase that begins at a place."""
-    if start < len(tags) and tags[start] == 'PRON':
-        return start, start + 1
-    end = start
-    while end < len(tags) and tags[end] in _BEFORE_NOUNS:
-        end += 1
-    while end > start and tags[end - 1] not in _NOUNS:
-        end -= 1
-    return (start, end) if end > start else None
+# A letter for each tag that counts, so that phrases are patterns.
+_KINDS = {
+    'VERB': 'v', 'AUX': 'a', 'PART': 'a', 'ADV': 'd', 'NOUN': 'n', 'PROPN': 'n', 'DET': 'b',
+    'ADJ': 'b', 'NUM': 'b', 'PRON': 'p', 'ADP': 'o', 'CCONJ': 'c', 'SCONJ': 's', 'PUNCT': 's',
+}  # fmt: skip
+_RELATION = re.compile('d*([vad]*v)')
+_SUBJECT = re.compile(r'(p|[bn]*n)d*\Z')
+_OBJECT = re.compile('(o?)(p|[bn]*n)')
 
 
 def sentences(text: str) -> list[list[str]]:

@@ -39,26 +39,20 @@ _CONSTANTS = 24
 _CHUNK_PAIRS = 8 << 20
 
 
-def _copy(text: str) -> str:
-    """Returns the input on one line, without markers such as <de>."""
-    return ' '.join(_MARKER.sub(' ', text).split())
-
-
 def _lead(text: str) -> str:
-    """Returns the first sentences of the input, on one line."""
-    sentences = _SENTENCE.findall(_MARKER.sub(' ', text).strip())
-    return ' '.join(''.join(sentences[:_LEAD]).split())
+    """Returns the first sentences of the input."""
+    return ''.join(_SENTENCE.findall(text.strip())[:_LEAD])
 
 
 def _longest_utterance(text: str) -> str:
     """Returns the first line of the input with the most words, without its speaker."""
-    lines = (line.strip() for line in _MARKER.sub(' ', text).splitlines())
-    said = (_SPEAKER.sub('', line) for line in lines)
-    return ' '.join(max(said, key=lambda line: len(words(line)), default='').split())
+    said = (_SPEAKER.sub('', line.strip()) for line in text.splitlines())
+    return max(said, key=lambda line: len(words(line)), default='')
 
 
+# From the input without markers such as <de>; what they give is put on one line.
 _OF_INPUT: Mapping[str, Callable[[str], str]] = {
-    'copy_input': _copy,
+    'copy_input': str,
     'first_sentences': _lead,
     'longest_utterance': _longest_utterance,
 }
@@ -68,26 +62,21 @@ NAMES = (*_OF_INPUT, *LEARNING)
 
 
 def predict(
-    name: str,
-    train_pairs: Sequence[tuple[str, str]],
+    name: str,  # One of NAMES.
+    train_pairs: Sequence[tuple[str, str]],  # (input, target) of the task's training split.
     inputs: Sequence[str],
     count: int = 1,
-    score: Callable[[str], float] | None = None,
+    score: Callable[[str], float] | None = None,  # Of a text as the answer to all train_pairs.
 ) -> list[list[str]]:
-    """Returns different predictions of a baseline for each input, best first.
+    """Returns up to `count` different predictions of a baseline for each input, best first.
 
-    Args:
-      name: one of `NAMES`.
-      train_pairs: (input, target) of the task's training split.
-      inputs: the inputs.
-      count: the most predictions for an input. Baselines that repeat or translate the input give
-        only one.
-      score: text -> its score as the answer to all training examples, for best_constant.
+    Baselines that repeat or translate the input give one; best_constant needs `score`.
     """
     if name not in NAMES:
         raise errors.unknown('baseline', name, NAMES)
     if name in _OF_INPUT:
-        return [[_OF_INPUT[name](text)] for text in inputs]
+        taken = (_OF_INPUT[name](_MARKER.sub(' ', text)) for text in inputs)
+        return [[' '.join(text.split())] for text in taken]
     if not train_pairs:
         raise errors.UserError(f'baseline {name!r} needs training examples, got none')
     if not inputs:
@@ -247,10 +236,7 @@ def _numbers(words: Sequence[str], known: dict[str, int]) -> np.ndarray:
 
 
 def _likeliest(texts: Sequence[tuple[np.ndarray, np.ndarray]], num_targets: int) -> dict[int, int]:
-    """Returns the likeliest target word of each source word but the empty one.
-
-    `texts` has the source [words] and target [words] of each pair, as numbers.
-    """
+    """Returns the likeliest target word of each source word but the empty one, as numbers."""
     if not num_targets:
         return {}
     # An entry for each source word with each target word of a pair: both words as one number, and

@@ -74,21 +74,14 @@ class _Tagged(msgspec.Struct):
 
 @dataclasses.dataclass(frozen=True)
 class Bucket:
-    """The training examples of one adaptation.
+    """The training examples of one adaptation."""
 
-    Attributes:
-      task: one of TASKS.
-      shots: K, examples of each label; in tagging the least number of words with each tag.
-      lang: ISO code.
-      index: 0 to 39.
-      examples: records. Classification: uid, text_a, text_b ('' for single texts) and label, in the
-        order of the labels. Tagging: words and tags, separated by single spaces.
-    """
-
-    task: str
-    shots: int
+    task: str  # One of TASKS.
+    shots: int  # K, examples of each label; in tagging the least number of words with each tag.
     lang: str
-    index: int
+    index: int  # 0 to 39.
+    # Of classification: uid, text_a, text_b ('' for single texts) and label, in the order of the
+    # labels. Of tagging: words and tags, separated by single spaces.
     examples: tuple[Record, ...]
 
     @property
@@ -104,7 +97,7 @@ def find(path: str) -> list[str]:
         _place(path)  # Another name is an error.
         return [path]
     there = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
-    paths = {file for file in there if _PLACE.search(_absolute(file))}
+    paths = set(filter(_match, there))
     if not paths:
         what = 'there are no files of buckets below' if os.path.isdir(path) else 'there is no'
         raise UserError(f'{what} {path}; one is TASK/K-shots/LANGUAGE/I-th/sampled.json')
@@ -133,7 +126,7 @@ def read(path: str) -> list[Bucket]:
             if '\r' in content.data.replace('\r\n', '\n') or '\0' in content.data:
                 raise UserError(f'{place}: the data has a \\r inside a line, or a NUL')
             lines = enumerate(content.data.split('\n'), 1)
-            examples = readers.good(conllu.read_tagged_lines(place, lines))
+            examples = readers.good(conllu.read_tagged(place, lines))
         else:
             content = files.parse_json(line, _Labelled, place)
             examples = _pairs(task, content.data, place)
@@ -147,14 +140,8 @@ def encode(bucket: Bucket) -> tuple[str, bytes]:
     """Returns the official path of a bucket below a root, and the bytes of its file."""
     if bucket.task in TAGGING:
         return f'{bucket.name}/train.tsv', conllu.write_tagged(bucket.examples).encode()
-    text = json.dumps(_official(bucket), ensure_ascii=False)
-    return f'{bucket.name}/sampled.json', text.encode()
-
-
-def _official(bucket: Bucket) -> dict[str, list[dict[str, readers.Json]]]:
-    records: dict[str, list[dict[str, readers.Json]]] = {
-        label: [] for label in labelled.LABELS[bucket.task]
-    }
+    records: dict[str, list[dict[str, readers.Json]]]
+    records = {label: [] for label in labelled.LABELS[bucket.task]}
     for example in bucket.examples:
         label = example['label']
         records[label].append(
@@ -167,7 +154,7 @@ def _official(bucket: Bucket) -> dict[str, list[dict[str, readers.Json]]]:
                 'text_b': example['text_b'] or None,
             }
         )
-    return records
+    return f'{bucket.name}/sampled.json', json.dumps(records, ensure_ascii=False).encode()
 
 
 def _pairs(task: str, data: Mapping[str, Sequence[_Example]], place: str) -> Iterator[Record]:
@@ -196,13 +183,13 @@ def _pairs(task: str, data: Mapping[str, Sequence[_Example]], place: str) -> Ite
             yield texts
 
 
-def _absolute(path: str) -> str:
-    return os.path.abspath(path).replace(os.sep, '/')
+def _match(path: str) -> re.Match[str] | None:
+    return _PLACE.search(os.path.abspath(path).replace(os.sep, '/'))
 
 
 def _place(path: str) -> tuple[str, int, str, int]:
     """Returns task, shots, language and index (-1 for a file of all buckets) of a path."""
-    match = _PLACE.search(_absolute(path))
+    match = _match(path)
     if not match:
         raise UserError(
             f'{path} is not named like a file of buckets: TASK/K-shots/LANGUAGE/I-th/sampled.json, '
@@ -248,12 +235,7 @@ def n_way(
 ) -> list[list[int]]:
     """Samples N-way K-shot buckets: K examples of each label, and no example in two buckets.
 
-    Args:
-      labels: of the examples.
-      ways: the N labels.
-      shots: K.
-      count: number of buckets.
-      draw: random numbers.
+    `labels` are those of the examples, `ways` the N labels, `shots` K, `count` the buckets.
 
     Returns:
       The numbers of the examples of each bucket, label by label; later buckets have fewer examples
@@ -308,9 +290,7 @@ class MinimumIncluding:
 def shortages(task: str, examples: Sequence[Record], shots: int, count: int = COUNT) -> list[str]:
     """Describes each label that is too rare in the examples for such buckets."""
     if task in TAGGING:
-        there = collections.Counter(
-            itertools.chain.from_iterable(example['tags'].split(' ') for example in examples)
-        )
+        there = collections.Counter(tag for row in examples for tag in row['tags'].split(' '))
         return [
             f'{label} is on {there[label]} words only, fewer than {shots}'
             for label in sorted(there)
@@ -338,16 +318,7 @@ def read_examples(
     `bad` takes the other examples; by default they are UserErrors.
     """
     bad = bad or readers.BadRecords()
-    examples = []
-    for path in paths:
-        for record in _reader(task, lang, path):
-            if isinstance(record, BadRecord):
-                bad.add(record)
-            elif isinstance(record, LeftOut):
-                bad.left_out[record.reason] += 1
-            else:
-                examples.append(record)
-    return examples
+    return [example for path in paths for example in bad.usable(_reader(task, lang, path))]
 
 
 def _reader(task: str, lang: str, path: str) -> Iterator[Record | BadRecord | LeftOut]:
@@ -375,34 +346,26 @@ def _sample(flags: argparse.Namespace) -> int:
         print(f'skipped {record}')
     for reason, count in bad.left_out.items():
         print(f'left out {count}: {reason}')
-    all_shots = flags.shots or ((1, 2, 4) if flags.task in TAGGING else (1, 2, 4, 8))
-    made = {
-        shots: sample(flags.task, lang, examples, shots, flags.count, flags.seed)
-        for shots in all_shots
-    }
-    folders = {
-        shots: os.path.join(flags.output, os.path.dirname(buckets[0].name))
-        for shots, buckets in made.items()
-    }
-    # A killed command may have written some of them.
-    there = [shots for shots, folder in folders.items() if os.path.exists(folder)]
-    for shots in there:
-        if not _holds(folders[shots], made[shots]):
-            raise UserError(
-                f'{folders[shots]} is there already; remove it, or choose another --output'
-            )
-    for shots, buckets in made.items():
-        if shots not in there:
-            with locks.atomic_folder(folders[shots]) as folder:
+    made: dict[str, tuple[int, list[Bucket], bool]] = {}
+    for shots in flags.shots or ((1, 2, 4) if flags.task in TAGGING else (1, 2, 4, 8)):
+        buckets = sample(flags.task, lang, examples, shots, flags.count, flags.seed)
+        folder = os.path.join(flags.output, os.path.dirname(buckets[0].name))
+        is_there = os.path.exists(folder)  # A killed command may have written some of them.
+        if is_there and not _holds(folder, buckets):
+            raise UserError(f'{folder} is there already; remove it, or choose another --output')
+        made[folder] = shots, buckets, is_there
+    for folder, (shots, buckets, is_there) in made.items():
+        if not is_there:
+            with locks.atomic_folder(folder) as hidden:
                 for path, content in map(encode, buckets):
-                    place = folder / os.path.relpath(path, os.path.dirname(buckets[0].name))
+                    place = hidden / os.path.relpath(path, os.path.dirname(buckets[0].name))
                     place.parent.mkdir()
                     files.write(place, content)
         for line in shortages(flags.task, examples, shots, flags.count):
             print(f'{shots}-shot: {line}')
         sizes = sorted(len(bucket.examples) for bucket in buckets)
         print(
-            f'{folders[shots]}: {len(buckets)} buckets of {sizes[0]} to {sizes[-1]} examples, '
+            f'{folder}: {len(buckets)} buckets of {sizes[0]} to {sizes[-1]} examples, '
             f'from {len(examples)}'
         )
     return 0

@@ -9,7 +9,6 @@ Spaces inside a word, such as 10 000 in treebanks, are deleted, as google-resear
 the data of arXiv:2012.15682.
 """
 
-import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -26,7 +25,7 @@ COLUMNS = 10  # Of CoNLL-U: number, word, ..., UPOS is the fourth, MISC the last
 _ATTRIBUTE = re.compile(r'#\s*\S+\s+=\s')
 _DOCUMENT = '-DOCSTART-'  # Begins a document.
 
-Numbered = tuple[int, str | BadRecord]
+Line = tuple[int, str]  # With its number.
 Word = tuple[str, str]
 
 
@@ -39,8 +38,7 @@ def read_conllu(path: str, tag_column: int = 3) -> Iterator[Record | BadRecord |
     Example: '1-2\\tIm\\t...', '1\\tIn\\tin\\tADP\\t...', '2\\tdem\\tder\\tDET\\t...' ->
       {'words': 'In dem', 'tags': 'ADP DET'}
     """
-    words_in = functools.partial(_conllu_words, tag_column=tag_column)
-    return _read(path, enumerate(readers.lines(path), 1), words_in)
+    return _read(path, lambda block: _numbered_words(block, COLUMNS, tag_column, _NON_JOINER))
 
 
 def read_iob2(path: str) -> Iterator[Record | BadRecord | LeftOut]:
@@ -49,7 +47,7 @@ def read_iob2(path: str) -> Iterator[Record | BadRecord | LeftOut]:
     Example: '# text = Berlin ist', '1\\tBerlin\\tB-LOC\\t-\\tx', '2\\tist\\tO\\t-\\tx' ->
       {'words': 'Berlin ist', 'tags': 'B-LOC O'}
     """
-    return _read(path, enumerate(readers.lines(path), 1), _iob2_words)
+    return _read(path, lambda block: _numbered_words(block, 5, 2))
 
 
 def read_conll(
@@ -63,23 +61,19 @@ def read_conll(
 
     Example: 'EU NNP B-NP B-ORG', 'rejects VBZ B-VP O' -> {'words': 'EU rejects', 'tags': 'B-ORG O'}
     """
-    words_in = functools.partial(_conll_words, word_column=word_column, tag_column=tag_column)
-    return _read(path, enumerate(readers.lines(path), 1), words_in)
+    return _read(path, lambda block: _conll_words(block, word_column, tag_column))
 
 
-def read_tagged(path: str) -> Iterator[Record | BadRecord | LeftOut]:
+def read_tagged(
+    path: str, lines: Iterable[Line] | None = None
+) -> Iterator[Record | BadRecord | LeftOut]:
     """Reads lines of "word TAB tag", with blank lines between sentences; # is a word.
+
+    With `lines`, which are in memory, the path is for messages.
 
     Example: 'Dogs\\tNOUN', 'bark\\tVERB' -> {'words': 'Dogs bark', 'tags': 'NOUN VERB'}
     """
-    return read_tagged_lines(path, enumerate(readers.lines(path), 1))
-
-
-def read_tagged_lines(
-    path: str, lines: Iterable[Numbered]
-) -> Iterator[Record | BadRecord | LeftOut]:
-    """Reads lines in memory like `read_tagged`; `path` is for messages."""
-    return _read(path, lines, _tagged_words)
+    return _read(path, _tagged_words, lines)
 
 
 def write_tagged(sentences: Iterable[Record]) -> str:
@@ -98,11 +92,11 @@ def words_of(sentence: Record) -> list[Word]:
 
 def _read(
     path: str,
-    lines: Iterable[Numbered],
-    words_in: Callable[[list[tuple[int, str]]], Iterator[Word]],
+    words_in: Callable[[list[Line]], Iterator[Word]],
+    lines: Iterable[Line | BadRecord] | None = None,
 ) -> Iterator[Record | BadRecord | LeftOut]:
     """Reads a record for each block of lines; `words_in` may raise _BadLine."""
-    for block in _blocks(path, lines):
+    for block in _blocks(path, readers.numbered(path) if lines is None else lines):
         if isinstance(block, BadRecord):
             yield block
             continue
@@ -119,15 +113,17 @@ def _read(
         yield {'words': ' '.join(w for w, _ in words), 'tags': ' '.join(tag for _, tag in words)}
 
 
-def _blocks(path: str, lines: Iterable[Numbered]) -> Iterator[list[tuple[int, str]] | BadRecord]:
+def _blocks(path: str, lines: Iterable[Line | BadRecord]) -> Iterator[list[Line] | BadRecord]:
     """Yields numbered blocks between blank lines, or the bad line of a block."""
-    block: list[tuple[int, str]] = []
+    block: list[Line] = []
     bad: BadRecord | None = None
     size, most = 0, untrusted.LINE_BYTES.value
-    for number, line in lines:
-        if isinstance(line, BadRecord):
-            bad = bad or line
-        elif line.strip():
+    for item in lines:
+        if isinstance(item, BadRecord):
+            bad = bad or item
+            continue
+        number, line = item
+        if line.strip():
             size = size + len(line) if block else len(line)
             if size > most:
                 reason = str(untrusted.LINE_BYTES.exceeded('the sentence is too long'))
@@ -144,12 +140,7 @@ class _BadLine(Exception):
     """A fault in a line: its number, and the reason."""
 
 
-def _conllu_words(block: list[tuple[int, str]], tag_column: int) -> Iterator[Word]:
-    for number, columns in _numbered_words(block, COLUMNS):
-        yield _word(number, columns[1].replace(_NON_JOINER, ''), columns[tag_column])
-
-
-def _conll_words(block: list[tuple[int, str]], word_column: int, tag_column: int) -> Iterator[Word]:
+def _conll_words(block: list[Line], word_column: int, tag_column: int) -> Iterator[Word]:
     lines = [line for _, line in block]
     width = len(_columns(lines[-1]))
     for place, columns in conll_words(lines):
@@ -179,15 +170,10 @@ def _columns(line: str) -> list[str]:
     return line.split('\t') if '\t' in line else line.split()
 
 
-def _iob2_words(block: list[tuple[int, str]]) -> Iterator[Word]:
-    for number, (_, word, tag, *_) in _numbered_words(block, 5):
-        yield _word(number, word, tag)
-
-
 def _numbered_words(
-    block: list[tuple[int, str]], num_columns: int
-) -> Iterator[tuple[int, list[str]]]:
-    """Yields the number and columns of each line with a word."""
+    block: list[Line], num_columns: int, tag_column: int, deleted: str = ''
+) -> Iterator[Word]:
+    """Yields the words of lines that number them; `deleted` is a character that none keeps."""
     expected = 1
     for number, line in block:
         if line.startswith('#'):
@@ -201,10 +187,10 @@ def _numbered_words(
             named = errors.shortened(columns[0])
             raise _BadLine(number, f'the word is numbered {named}, not {expected}')
         expected += 1
-        yield number, columns
+        yield _word(number, columns[1].replace(deleted, ''), columns[tag_column])
 
 
-def _tagged_words(block: list[tuple[int, str]]) -> Iterator[Word]:
+def _tagged_words(block: list[Line]) -> Iterator[Word]:
     for number, line in block:
         columns = line.split('\t')
         if len(columns) != 2:

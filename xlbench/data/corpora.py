@@ -49,44 +49,26 @@ class File:
 
 @dataclasses.dataclass(frozen=True)
 class Archive:
-    """A published archive (.zip, .tgz) of files with unknown hashes.
-
-    Attributes:
-      address: of the archive.
-      member: pattern of the whole names of members to unpack.
-      path: of a member below the data root, with the groups of `member`.
-      bytes: the most that a member may have.
-    """
+    """A published archive (.zip, .tgz) of files with unknown hashes."""
 
     address: str
-    member: str
-    path: str
-    bytes: int = 8 << 30
+    member: str  # Pattern of the whole names of members to unpack.
+    path: str  # Of a member below the data root, with the groups of `member`.
+    bytes: int = 8 << 30  # The most that a member may have.
 
 
 @dataclasses.dataclass(frozen=True)
 class Corpus:
-    """Name, origin, licence and files of a corpus.
-
-    Attributes:
-      name: in xlbench.
-      benchmark: the first word of the tasks that read it.
-      title: a short description.
-      address: of the owners' description.
-      licence: as its owners state it.
-      archives: are unpacked, besides single files.
-      by_hand: instructions, if a machine may not download it.
-      tasks: tasks and splits that `verify` reads, as xlbench.prepare names them.
-    """
+    """Name, origin, licence and files of a corpus."""
 
     name: str
-    benchmark: str
+    benchmark: str  # The first word of the tasks that read it.
     title: str
-    address: str
-    licence: str
-    archives: Sequence[Archive] = ()
-    by_hand: str = ''
-    tasks: Sequence[str] = ()
+    address: str  # Of the owners' description.
+    licence: str  # As its owners state it.
+    archives: Sequence[Archive] = ()  # They are unpacked, besides single files.
+    by_hand: str = ''  # Instructions, if a machine may not download it.
+    tasks: Sequence[str] = ()  # Those that `verify` reads, with splits, as xlbench.prepare does.
 
     @functools.cached_property
     def files(self) -> list[File]:
@@ -142,12 +124,9 @@ _PATIENCE, _LEAST = 60.0, 1024  # Seconds, and the bytes a second that a downloa
 
 
 def get(corpus: Corpus, root: str, mirror: str = '') -> Iterator[str]:
-    """Downloads the missing files of a corpus; yields a line for each.
+    """Downloads the missing files of a corpus into a data root; yields a line for each.
 
-    Args:
-      corpus: the corpus.
-      root: the data root.
-      mirror: an address with HOST/PATH of each https://HOST/PATH; '' for the hosts themselves.
+    `mirror` is an address with HOST/PATH of each https://HOST/PATH; '' for the hosts themselves.
 
     Raises:
       UserError: a machine may not download it, a download fails, or a file has other content.
@@ -157,37 +136,31 @@ def get(corpus: Corpus, root: str, mirror: str = '') -> Iterator[str]:
             f'a machine may not download {corpus.name}; at {corpus.address}, {corpus.by_hand}'
         )
     with locks.file(os.path.join(root, corpus.name)):
-        yield from _get(corpus, root, mirror)
-
-
-def _get(corpus: Corpus, root: str, mirror: str) -> Iterator[str]:
-    for file in corpus.files:
-        files.remove_leftovers_of(os.path.join(root, file.path))
-        there = present(file, root)
-        if there is None:
-            _fetch(file.address, os.path.join(root, file.path), mirror, file.sha256, file.bytes)
-        yield f'{file.path}: {"was there" if there else "downloaded"}, {file.bytes:,} bytes'
-    for archive in corpus.archives:
-        name = os.path.basename(urllib.parse.urlsplit(archive.address).path)
-        path = os.path.join(root, ARCHIVES, f'{corpus.name}-{name}')
-        files.remove_leftovers_of(path)
-        if not os.path.exists(path):
-            _fetch(archive.address, path, mirror)
-        count = sum(_place(archive, member, content, root) for member, content in _members(path))
-        if not count:
-            raise UserError(
-                f'{path} holds none of the files that it is known for; if it is not an archive but '
-                f'a page, remove it; see {corpus.address}'
-            )
-        yield f'{path}: {count:,} files unpacked; sha256 {readers.sha256(path)}, no other is known'
+        for file in corpus.files:
+            path = os.path.join(root, file.path)
+            files.remove_leftovers_of(path)
+            there = present(file, root)
+            if there is None:
+                _fetch(file.address, path, mirror, file.sha256, file.bytes)
+            yield f'{file.path}: {"was there" if there else "downloaded"}, {file.bytes:,} bytes'
+        for archive in corpus.archives:
+            name = os.path.basename(urllib.parse.urlsplit(archive.address).path)
+            path = os.path.join(root, ARCHIVES, f'{corpus.name}-{name}')
+            files.remove_leftovers_of(path)
+            if not os.path.exists(path):
+                _fetch(archive.address, path, mirror)
+            count = sum(_place(archive, *member, root) for member in _members(path))
+            if not count:
+                raise UserError(
+                    f'{path} holds none of the files that it is known for; if it is not an archive '
+                    f'but a page, remove it; see {corpus.address}'
+                )
+            sha256 = readers.sha256(path)
+            yield f'{path}: {count:,} files unpacked; sha256 {sha256}, no other is known'
 
 
 def present(file: File, root: str) -> str | None:
-    """Returns the path of a file, packed (.gz) or not; None if it is missing.
-
-    Raises:
-      UserError: the file has other content.
-    """
+    """Returns the path of a file, packed (.gz) or not, or None; UserError if it is another file."""
     for path in readers.find(os.path.join(root, file.path)):
         with readers.open_binary(path) as content:
             if hashlib.file_digest(content, 'sha256').hexdigest() != file.sha256:
@@ -200,10 +173,9 @@ def present(file: File, root: str) -> str | None:
 
 
 def _download(address: str, file: BinaryIO, name: str, size: int | None) -> str:
-    """Writes the answer of an address into a file; returns its SHA-256.
+    """Writes the answer of an address, of known or unknown size, into a file; returns its SHA-256.
 
-    A server may lie about the length, pack the answer, or never end: nothing is unpacked, bytes are
-    counted (`size` are those of the published file, if known), and a slow answer is given up.
+    A server may lie about the length, pack the answer, or never end.
     """
 
     def bad(why: str) -> UserError:
@@ -333,18 +305,16 @@ def _members(path: str) -> Iterator[tuple[str, Iterator[bytes]]]:
                         with archive.open(info) as content:
                             yield info.filename, _blocks(path, content, expansion, size)
         else:
-            with open(path, 'rb') as file, contextlib.ExitStack() as stack:
+            with open(path, 'rb') as file:
                 start = file.peek(3)
                 unpack = next((_PACKED[k] for k in _PACKED if start.startswith(k)), None)
                 stream = untrusted.open_packed(unpack(file), file, path) if unpack else file
-                archive = stack.enter_context(
-                    tarfile.open(fileobj=stream, mode='r|', tarinfo=_Head)
-                )
-                for info in archive:
-                    if info.isreg():  # No link, and no device.
-                        yield info.name, _blocks(path, archive.extractfile(info))
-                if not getattr(archive, 'has_end', False):
-                    raise tarfile.ReadError('its end is missing')
+                with tarfile.open(fileobj=stream, mode='r|', tarinfo=_Head) as archive:
+                    for info in archive:
+                        if info.isreg():  # No link, and no device.
+                            yield info.name, _blocks(path, archive.extractfile(info))
+                    if not getattr(archive, 'has_end', False):
+                        raise tarfile.ReadError('its end is missing')
 
 
 @contextlib.contextmanager
@@ -378,17 +348,17 @@ def _place(archive: Archive, member: str, content: Iterator[bytes], root: str) -
     if '..' in path.parts[len(pathlib.Path(root).parts) :] or '\0' in member:
         raise UserError(f'{named} would be unpacked outside {root}')
     files.remove_leftovers_of(path)
+    blocks = _limited(content, named, archive.bytes)
     if path.exists():
         digest = hashlib.sha256()
-        for block in _limited(content, named, archive.bytes):
+        for block in blocks:
             digest.update(block)
         if digest.hexdigest() != readers.sha256(path):
             raise UserError(f'{path} is there with other content; move it away to unpack {named}')
         return True
     path.parent.mkdir(parents=True, exist_ok=True)
     with files.replacing(path) as file:
-        for block in _limited(content, named, archive.bytes):
-            file.write(block)
+        file.writelines(blocks)
     return True
 
 

@@ -34,18 +34,13 @@ _UID = re.compile(r'([a-z]+)-([0-9]{1,9})-(trn|val|tst)')
 
 @dataclasses.dataclass(frozen=True)
 class Uid:
-    """The place of an example in the official file: 'german-7053-val'.
-
-    Attributes:
-      lang: ISO code.
-      number: of the row. XNLI counts the rows of all languages together, from 0; PAWS-X those of
-        the language's file, from 1; MARC and MLDoc the same, from 0.
-      split: 'trn', 'val' or 'tst'.
-    """
+    """The place of an example in the official file: 'german-7053-val'."""
 
     lang: str
+    # Of the row: XNLI counts the rows of all languages together, from 0; PAWS-X those of the
+    # language's file, from 1; MARC and MLDoc the same, from 0.
     number: int
-    split: str
+    split: str  # 'trn', 'val' or 'tst'.
 
     @classmethod
     def parse(cls, text: str) -> 'Uid':
@@ -206,9 +201,8 @@ _MARC_TEXTS = ('review_title', 'review_body', 'product_category')
 
 
 def _stripped(value: readers.Json, name: str) -> str:
-    # Some titles are empty.
-    blank = isinstance(value, str) and not value.strip()
-    return '' if blank else readers.text_field(value, name).strip()
+    value = value.strip() if isinstance(value, str) else value
+    return readers.text_field(value, name, may_be_empty=True)  # Some titles are empty.
 
 
 def _record(

@@ -26,14 +26,12 @@ _SPEAKER = re.compile(r'\s*([^:]*?)\s*:(?=\s|$)')
 
 @dataclasses.dataclass(frozen=True)
 class Utterance:
-    """An utterance of a speaker ('' if unknown).
+    """An utterance of a speaker."""
 
-    `losses` are those of the words in nats, see `word_losses`; there are none in the first
-    utterance, and none for words beyond the length that the model reads.
-    """
-
-    speaker: str
+    speaker: str  # '': unknown.
     words: tuple[str, ...]
+    # Of the words, in nats, see `word_losses`. There are none in the first utterance, nor for words
+    # beyond the length that the model reads.
     losses: tuple[float, ...] = ()
 
     @property
@@ -47,18 +45,12 @@ class Settings:
     """Thresholds of marks; the defaults are for chats (SAMSum).
 
     For meetings (AMI) the authors take 0.04, 0.95 and 0.05.
-
-    Attributes:
-      keywords: share of the words that become keywords.
-      redundancy: least cosine of two states between which nothing new was said.
-      topics: share of the utterances that begin a topic.
-      official: follows the authors' code: a share of less than one word selects all words.
     """
 
-    keywords: float = 0.15
-    redundancy: float = 0.99
-    topics: float = 0.15
-    official: bool = False
+    keywords: float = 0.15  # Share of the words that become keywords.
+    redundancy: float = 0.99  # Least cosine of two states between which nothing new was said.
+    topics: float = 0.15  # Share of the utterances that begin a topic.
+    official: bool = False  # As in the authors' code, a share below one word selects all words.
 
     def __post_init__(self):
         for name, least in (('keywords', 0.0), ('topics', 0.0), ('redundancy', -1.0)):
@@ -159,11 +151,8 @@ def marked_text(
 ) -> str:
     """Returns a dialogue on one line, with its marks.
 
-    Args:
-      utterances: of the dialogue.
-      key_words: are written behind it; None: without their mark.
-      topics: utterances that begin a topic.
-      unneeded: redundant utterances.
+    `key_words` are written behind it, with None without their mark; `topics` are the utterances
+    that begin a topic, and `unneeded` the redundant ones.
 
     Example: 'Anna : Hi | Ben : Hello | [TS] | Anna : [RD] Bye #KEY# Anna Ben Hi'
     """

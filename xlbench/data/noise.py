@@ -35,12 +35,7 @@ def infill_spans(dialogue: str, spans: Sequence[Iterable[Span]], numbers: random
     """Masks spans of actions: SHARE of all tokens, if there are enough actions.
 
     After each utterance, up to SHARE of the tokens so far are masked. Missing masks are then set in
-    utterances in random order.
-
-    Args:
-      dialogue: an utterance on each line.
-      spans: see `dialogue_spans`.
-      numbers: see `generator`.
+    utterances in random order. For `spans` see `dialogue_spans`, for `numbers` `generator`.
 
     Example: 'Ben: Sure, I will send it tonight.\\nAnna: Thanks!', the action of 'I', 'will send',
       'it' -> 'Ben: Sure, I will send <mask> tonight.\\nAnna: Thanks!', or with 'I' masked
@@ -53,16 +48,12 @@ def infill_spans(dialogue: str, spans: Sequence[Iterable[Span]], numbers: random
     for place, line in enumerate((*range(len(lines)), *again)):
         tokens += sizes[line] if place < len(lines) else 0
         most = budget(tokens) - masked
+        before = sum(end - start for start, end in chosen[line])
         if place >= len(lines) or most > budget(sizes[line]):
-            most = min(most, sizes[line] // 2 - _length(chosen[line]))
-        before = _length(chosen[line])
+            most = min(most, sizes[line] // 2 - before)
         chosen[line] = choose_spans(spans[line], most, numbers, chosen[line])
-        masked += _length(chosen[line]) - before
+        masked += sum(end - start for start, end in chosen[line]) - before
     return _joined(map(mask_spans, lines, chosen), breaks)
-
-
-def _length(spans: Iterable[Span]) -> int:
-    return sum(end - start for start, end in spans)
 
 
 def permute(dialogue: str, numbers: random.Random) -> str:
@@ -152,8 +143,7 @@ def actions_of(triples: Iterable[Mapping[str, str]]) -> Actions:
 def action_spans(words: Sequence[str], actions: Actions) -> set[Span]:
     """Returns the places of the phrases of actions in the words of an utterance.
 
-    An utterance may have several sentences. A phrase that OpenIE has composed of separate words has
-    no place.
+    A phrase that OpenIE has composed of separate words has none.
     """
     letters = [_letters(word) for word in words]
     ends = [i for i, word in enumerate(words, 1) if i == len(words) or word.endswith(_STOPS)]

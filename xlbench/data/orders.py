@@ -8,9 +8,8 @@
 Everything here works on example numbers; no example is read.
 
 Grain can mix and shuffle numbers, too. It takes about 15 microseconds of Python for each (measured
-with 1 to 48 tasks), in every process for the examples of all processes, and meanwhile holds the
-interpreter's lock, which the training loop needs to dispatch. Whole windows with numpy take well
-below one.
+with 1 to 48 tasks), and meanwhile holds the interpreter's lock, which the training loop needs to
+dispatch. Whole windows with numpy take well below one.
 
 arXiv:2202.05599, section 6.1: "the training data is converted from pseudo data to real data in each
 epoch". An epoch of a curriculum has each example once: all of the first part, shuffled, then all of
@@ -20,10 +19,10 @@ two epochs; those of a part's last window may have empty rows.
 
 import bisect
 import dataclasses
+import functools
 import itertools
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
 import numpy as np
 
@@ -34,22 +33,6 @@ _CHUNK = 2**20  # Random numbers that are in memory at once.
 _BLOCK = 2**20  # Places of a permutation that are computed together, about.
 
 
-class Order(Protocol):
-    """Divides a run into windows of examples that are planned together, from 0 on, without end."""
-
-    def __call__(self, number: int) -> np.ndarray:
-        """Returns [window]: the example numbers of a window, in the order of the stream."""
-        ...
-
-    def passes(self, examples: float) -> list[float]:
-        """Returns [tasks], the passes over each task after a number of examples."""
-        ...
-
-    def typical(self) -> list[tuple[int, int]]:
-        """Lists typical windows by their numbers, each with the examples that it stands for."""
-        ...
-
-
 class Stream:
     """The endless stream of example numbers: tasks mixed at their rates, shuffled in each pass.
 
@@ -58,12 +41,8 @@ class Stream:
     where a stretch begins in each task follows from a count, whatever came before.
 
     Where a task has each example in several draws of noise, pass p reads draw p of each; after the
-    last draw the first one comes again.
-
-    Args:
-      prepared: the tasks; numbers run from the first task's first example to the last's last.
-      rates: of the tasks, with sum 1.
-      seed: of the order.
+    last draw the first one comes again. Numbers run from the first task's first example to the last
+    one's last; rates have the sum 1.
     """
 
     def __init__(self, prepared: Sequence[Prepared], rates: Sequence[float], seed: int):
@@ -127,16 +106,11 @@ class Stream:
 
 @dataclasses.dataclass(frozen=True)
 class EvenWindows:
-    """Windows of one size: each takes the next examples of one endless stream or more, in order.
+    """Windows of one size: each takes the next examples of one endless stream or more, in order."""
 
-    Attributes:
-      stretches: for each stream, how many of its examples a window takes, the number of its first
-        example, and the stream.
-      tasks: for each task, its rate, with sum 1, and the examples of a pass over it.
-    """
-
+    # How many examples of a stream a window takes, the number of its first example, the stream.
     stretches: Sequence[tuple[int, int, Stream]]
-    tasks: Sequence[tuple[float, int]]
+    tasks: Sequence[tuple[float, int]]  # The rate, with sum 1, and the examples of a pass.
 
     def __call__(self, number: int) -> np.ndarray:
         """Returns [window]: the example numbers of a window."""
@@ -151,30 +125,24 @@ class EvenWindows:
         return [examples * rate / size for rate, size in self.tasks]
 
     def typical(self) -> list[tuple[int, int]]:
-        """Returns the first window."""
+        """Returns the first window, and its size."""
         return [(0, sum(size for size, _, _ in self.stretches))]
 
 
 class Curriculum:
-    """The windows of an endless run of epochs; an `Order`.
+    """The windows of an endless run of epochs.
 
-    The tasks of one part are spread evenly over it, each shuffled anew in every epoch.
-
-    Args:
-      prepared: the tasks; numbers run from the first task's first example to the last's last.
-      parts: the places in `prepared` of the tasks of each part, in order; each task is in one.
-      size: examples of a window, at most.
-      rows: of a batch: windows hold a multiple of it, but for the last one of a part.
-      seed: of the order.
+    The tasks of one part are spread evenly over it, each shuffled anew in every epoch. Numbers are
+    those of `Stream`.
     """
 
     def __init__(
         self,
         prepared: Sequence[Prepared],
-        parts: Sequence[Sequence[int]],
+        parts: Sequence[Sequence[int]],  # Of each, places in `prepared`; each task is in one.
         *,
-        size: int,
-        rows: int,
+        size: int,  # Examples of a window, at most.
+        rows: int,  # Of a batch: windows hold a multiple of it, but for the last one of a part.
         seed: int,
     ):
         self._parts = parts
@@ -187,15 +155,13 @@ class Curriculum:
         self._windows = [
             (part, *cut) for part, bounds in enumerate(cuts) for cut in itertools.pairwise(bounds)
         ]
-        self._cache: tuple[tuple[int, int], np.ndarray] | None = None
+        self._part_order = functools.lru_cache(maxsize=1)(self._order)
 
     def __call__(self, number: int) -> np.ndarray:
         """Returns [window]: the example numbers of a window."""
         epoch, place = divmod(number, len(self._windows))
         part, start, stop = self._windows[place]
-        if self._cache is None or self._cache[0] != (epoch, part):
-            self._cache = (epoch, part), self._order(epoch, part)
-        return self._cache[1][start:stop]
+        return self._part_order(epoch, part)[start:stop]
 
     def _order(self, epoch: int, part: int) -> np.ndarray:
         """Returns [part]: the example numbers of a part in one epoch."""
@@ -223,6 +189,10 @@ class Curriculum:
         return list(zip(firsts, sizes, strict=True))
 
 
+# Divides a run into windows of examples that are planned together, from 0 on, without end.
+Order = EvenWindows | Curriculum
+
+
 def _cuts(total: int, size: int, rows: int) -> list[int]:
     """Returns where the windows of a part begin, and its end: few of them, of about one size."""
     count = -(-total // size)
@@ -233,12 +203,7 @@ def _cuts(total: int, size: int, rows: int) -> list[int]:
 def curriculum_places(
     prepared: Sequence[Prepared], parts: Sequence[Sequence[str]]
 ) -> list[list[int]]:
-    """Finds the places in `prepared` of the tasks that parts name; each task is named once.
-
-    Raises:
-      UserError: a part names no task, one that is not there or one of another part; or a task is
-        in no part.
-    """
+    """Finds the places in `prepared` of the tasks of parts; UserError unless each is named once."""
     if not all(parts):
         raise UserError('the curriculum has a part without a task')
     at = {task.name: place for place, task in enumerate(prepared)}

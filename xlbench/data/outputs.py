@@ -25,21 +25,13 @@ FORMATS = ('text', 'jsonl', *_TAGGED)
 
 @dataclasses.dataclass(frozen=True)
 class References:
-    """References of predictions.
+    """References of predictions."""
 
-    Attributes:
-      name: for messages.
-      targets: one or more texts of each example.
-      inputs: of each example; '' if unknown.
-      ids: of each example; '0', '1', ... if the records have none.
-      facts: the origin, for metrics.json.
-    """
-
-    name: str
-    targets: Sequence[Sequence[str]]
-    inputs: Sequence[str]
-    ids: Sequence[str]
-    facts: Mapping[str, Json]
+    name: str  # For messages.
+    targets: Sequence[Sequence[str]]  # One or more texts of each example.
+    inputs: Sequence[str]  # Of each example; '' if unknown.
+    ids: Sequence[str]  # Of each example; '0', '1', ... if the records have none.
+    facts: Mapping[str, Json]  # The origin, for metrics.json.
 
     def first(self, count: int) -> 'References':
         """Returns the references of the first `count` examples; 0: all."""
@@ -53,19 +45,12 @@ class References:
 
 @dataclasses.dataclass(frozen=True)
 class Outputs:
-    """Predictions of a system.
-
-    Attributes:
-      path: of the file.
-      n_best: predictions of each example, best first.
-      ids: of each example, if the file has them.
-      numbered: whether the file numbers the examples, so that the last may be missing.
-    """
+    """Predictions of a system."""
 
     path: str
-    n_best: Sequence[Sequence[str]]
-    ids: Sequence[str] | None = None
-    numbered: bool = False
+    n_best: Sequence[Sequence[str]]  # Predictions of each example, best first.
+    ids: Sequence[str] | None = None  # Of each example, if the file has them.
+    numbered: bool = False  # Whether the file numbers the examples, so that the last may lack.
 
     def for_references(self, references: References) -> list[list[str]]:
         """Returns the predictions of each example; UserError if numbers or ids do not match."""
@@ -112,29 +97,18 @@ def format_of(path: str) -> str:
 def read_outputs(
     path: str,
     *,
-    format: str = '',
+    format: str = '',  # One of FORMATS; by default the ending of the file's name.
+    # Of JSONL: a text, a list of texts, or a list of objects with a `prediction` or a `text`, best
+    # first. By default `prediction`, or else `predictions`.
     field: str = '',
-    id_field: str = 'id',
+    id_field: str = 'id',  # Of JSONL, if a record has it; '' takes the order.
+    # Lines of text begin with the number of the example, from 1, and a TAB; predictions are sorted,
+    # best first. An example without a line has no prediction.
     n_best: bool = False,
-    scores: bool = False,
-    tags: bool = False,
+    scores: bool = False,  # A number and a TAB precede each text.
+    tags: bool = False,  # A list of texts has the tags of a sentence, not n-best predictions.
 ) -> Outputs:
-    """Reads predictions.
-
-    Args:
-      path: the file.
-      format: one of FORMATS; default: by the file's name.
-      field: of JSONL: a text, a list of texts, or a list of objects with a `prediction` or a
-        `text`, best first. Default: `prediction`, or else `predictions`.
-      id_field: of JSONL, if a record has it; '' takes the order.
-      n_best: lines of text begin with the number of the example, from 1, and a TAB; predictions are
-        sorted, best first. An example without a line has no prediction.
-      scores: a number and a TAB precede each text.
-      tags: a list of texts has the tags of a sentence, not n-best predictions.
-
-    Raises:
-      UserError: the file has another form.
-    """
+    """Reads predictions; UserError if the file has another form."""
     format = format or format_of(path)
     for name, value, kind in (
         ('field', field, 'jsonl'),
@@ -189,11 +163,7 @@ def read_references(
 ) -> References:
     """Reads references; several aligned files give several references of each example.
 
-    Args:
-      paths: text, .jsonl, .conll or .conllu.
-      field: of JSONL: a text, or a list of several references.
-      id_field: of JSONL, if a record has it.
-      tags: a list of texts has the tags of a sentence, not several references.
+    For the options see `read_outputs`; a list of texts has several references.
 
     Raises:
       UserError: a file has another form, or files are not equally long.

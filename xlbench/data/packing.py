@@ -5,6 +5,7 @@ of it, and it is the same everywhere: whole numbers only, ties broken by order.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -66,8 +67,10 @@ def pack(lengths: np.ndarray, shapes: Sequence[Shape]) -> list[list[int]]:
       The indices of `lengths` [n, 2], each exactly once, grouped to rows.
     """
     limits = np.array(shapes[-1])
-    # The dimension that fills first is matched exactly; the other in classes.
-    first, second = (0, 1) if _is_inputs_bound(lengths, limits) else (1, 0)
+    # The dimension that fills its limit first is matched exactly; the other in classes.
+    totals = lengths.sum(0, dtype=np.int64)
+    inputs_first = int(totals[0]) * int(limits[1]) >= int(totals[1]) * int(limits[0])
+    first, second = (0, 1) if inputs_first else (1, 0)
     # Cross-multiplied shares of the limits, so that they stay whole numbers.
     size = np.maximum(lengths[:, 0] * int(limits[1]), lengths[:, 1] * int(limits[0]))
     order = np.argsort(-size, kind='stable').tolist()
@@ -114,12 +117,6 @@ def pack(lengths: np.ndarray, shapes: Sequence[Shape]) -> list[list[int]]:
 def to_rows(lengths: np.ndarray, layout: Layout) -> list[list[int]]:
     """Returns the rows of examples: packed, or one example each."""
     return pack(lengths, layout.packed) if layout.packed else [[i] for i in range(len(lengths))]
-
-
-def _is_inputs_bound(lengths: np.ndarray, limits: np.ndarray) -> bool:
-    """Returns whether inputs fill their limit sooner than targets do."""
-    totals = lengths.sum(0, dtype=np.int64)
-    return int(totals[0]) * int(limits[1]) >= int(totals[1]) * int(limits[0])
 
 
 def row_lengths(lengths: np.ndarray, rows: Sequence[Sequence[int]]) -> np.ndarray:
@@ -182,26 +179,16 @@ def best_chain(lengths: np.ndarray, largest: Shape, count: int) -> tuple[tuple[S
 
 
 def choose_layout(
-    sample: np.ndarray,
-    largest: Shape,
-    limits: Shape,
+    sample: np.ndarray,  # [n, 2], lengths in the proportions of the mixture, at most `limits`.
+    largest: Shape,  # The largest lengths of all examples, at most `limits`.
+    limits: Shape,  # The widest row that is allowed.
     *,
-    batch_size: int,
-    packing: bool,
-    length_buckets: int,
-    row_multiple: int | None,
+    batch_size: int,  # Rows of a batch of the largest shape.
+    packing: bool,  # Whether rows hold several examples.
+    length_buckets: int,  # How many shapes there may be.
+    row_multiple: int | None,  # It divides the rows of each batch; None gives each batch_size.
 ) -> Layout:
-    """Returns the shapes of a run, from typical lengths.
-
-    Args:
-      sample: [n, 2], lengths of examples in the proportions of the mixture, at most `limits`.
-      largest: the largest lengths of all examples, at most `limits`.
-      limits: the widest row that is allowed.
-      batch_size: rows of a batch of the largest shape.
-      packing: whether rows hold several examples.
-      length_buckets: how many shapes there may be.
-      row_multiple: rows of every batch are a multiple of it; None gives each batch_size rows.
-    """
+    """Returns the shapes of a run, from typical lengths."""
     if length_buckets == 1:
         return Layout((limits,), (batch_size,), (limits,) if packing else ())
     if packing:
@@ -221,20 +208,16 @@ def choose_layout(
 def _best_packed_shapes(
     sample: np.ndarray, limits: Shape, count: int
 ) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
-    """Returns the row sizes that packing fills, and the shapes of batches; the cheapest it tries.
-
-    Rows are packed to a size that may be below the limits (narrow rows mean cheap attention), and
-    then cut to the smallest shape that holds them.
-    """
+    """Returns the row sizes that packing fills, and the shapes of batches; the cheapest tried."""
     best = None
-    for part in _PACK_INPUTS:
-        for other in _PACK_TARGETS:
-            size = Shape(max(1, int(limits.inputs * part)), max(1, int(limits.targets * other)))
-            packed = (limits,) if size == limits else (size, limits)
-            totals = row_lengths(sample, pack(sample, packed))
-            shapes, cost = best_chain(totals, limits, count)
-            if best is None or cost < best[0]:
-                best = (cost, packed, shapes)
+    # Narrow rows mean cheap attention. Rows are then cut to the smallest shape that holds them.
+    for part, other in itertools.product(_PACK_INPUTS, _PACK_TARGETS):
+        size = Shape(max(1, int(limits.inputs * part)), max(1, int(limits.targets * other)))
+        packed = (limits,) if size == limits else (size, limits)
+        totals = row_lengths(sample, pack(sample, packed))
+        shapes, cost = best_chain(totals, limits, count)
+        if best is None or cost < best[0]:
+            best = (cost, packed, shapes)
     return best[1:]
 
 
@@ -243,17 +226,14 @@ def _best_packed_shapes(
 
 
 def plan(
-    lengths: np.ndarray, layout: Layout, permutation: Callable[[int, int], np.ndarray]
+    lengths: np.ndarray,  # [window, 2], inputs and targets of each example, trimmed to the limits.
+    layout: Layout,
+    permutation: Callable[[int, int], np.ndarray],  # (n, purpose) -> the same one each time.
 ) -> list[PlannedBatch]:
     """Returns the batches of a window, every example in exactly one row of exactly one batch.
 
     Rows that do not fill a last batch of their shape move up to the next one; the batches of the
     largest shape are filled up with empty rows, spread evenly over them.
-
-    Args:
-      lengths: [window, 2], inputs and targets of each example, trimmed to the limits.
-      layout: shapes of rows and batches.
-      permutation: (n, purpose) -> a permutation of n, the same each time.
     """
     rows = to_rows(lengths, layout)
     totals = row_lengths(lengths, rows)
@@ -271,7 +251,9 @@ def plan(
         members = np.setdiff1d(members, carried)
         if layout.packed:  # Packing has sorted them by size; a batch shall have all sizes.
             members = members[permutation(len(members), index + 1)]
-        batches += _to_batches([rows[member] for member in members], shape, count)
+        slots = -(-len(members) // count) * count
+        filled = spread([rows[member] for member in members], slots)
+        batches += [PlannedBatch(shape, filled[i : i + count]) for i in range(0, slots, count)]
     if layout.packed or len(layout.shapes) > 1:
         batches = [batches[i] for i in permutation(len(batches), 0)]
     return batches
@@ -298,13 +280,6 @@ def plan_groups(
             for batch in planned
         ]
     return [batches[i] for i in permutation(len(batches), 0)]
-
-
-def _to_batches(rows: list[list[int]], shape: Shape, count: int) -> list[PlannedBatch]:
-    """Returns batches of `count` rows; the empty rows that this needs are spread evenly."""
-    slots = -(-len(rows) // count) * count
-    filled = spread(rows, slots)
-    return [PlannedBatch(shape, filled[i : i + count]) for i in range(0, slots, count)]
 
 
 def spread(rows: list[list[int]], slots: int) -> list[list[int]]:

@@ -129,17 +129,9 @@ def _value(written: Mapping[str, Any]) -> Any:
     if written['dtype'] == 'ragged':
         return written['values']
     if written['dtype'] == 'object':
-        return _texts(written['values'])
+        encode = np.frompyfunc(lambda v: v.encode() if isinstance(v, str) else v, 1, 1)
+        return np.asarray(encode(np.array(written['values'], object)), object)
     dtype = np.dtype(written['dtype'])
     if dtype.kind not in 'biuf':
         raise ValueError(f'no numbers: {dtype}')
     return np.array(written['values'], dtype)[()]
-
-
-def _texts(values: Any) -> np.ndarray:
-    """Turns nested lists of texts into an array of bytes."""
-    array = np.array(values, object)
-    flat = [text.encode() if isinstance(text, str) else text for text in array.ravel()]
-    encoded = np.empty(array.size, object)
-    encoded[:] = flat
-    return encoded.reshape(array.shape)

@@ -10,6 +10,7 @@ As in xlbench/data/readers, a `BadRecord` stands for each row that cannot be use
 benchmarks, such as XNLI's TSV without quotes, have readers of their own.
 """
 
+import contextlib
 import dataclasses
 import functools
 import json
@@ -42,21 +43,14 @@ class Row(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """The format of a file.
+    """The format of a file; the columns, separator and quotes are those of csv and tsv."""
 
-    Attributes:
-      format: one of FORMATS; by default the ending of the file's name.
-      columns: of csv and tsv: the names of all columns, if the first line does not have them.
-      separator: of csv and tsv: by default ',' and a TAB.
-      quotes: of csv and tsv: whether quotes may enclose a cell with separators and line breaks, in
-        which "" is a quote.
-      where: key -> value; other rows are ignored.
-    """
-
-    format: str | None = None
-    columns: Sequence[str] | None = None
-    separator: str | None = None
+    format: str | None = None  # One of FORMATS; by default the ending of the file's name.
+    columns: Sequence[str] | None = None  # Names of all, if the first line does not have them.
+    separator: str | None = None  # By default ',' and a TAB.
+    # Whether quotes may enclose a cell with separators and line breaks, in which "" is a quote.
     quotes: bool = True
+    # Key -> value; other rows are ignored.
     where: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
@@ -107,7 +101,7 @@ def read(path: str, keys: Sequence[str], layout: Layout) -> Iterator[Row | BadRe
     elif kind in _UNPACKED:
         yield from _read_columns(path, keys)
     else:
-        yield from _read_objects(path, keys, by_line=kind == 'jsonl')
+        yield from _read_objects(path, keys, kind)
 
 
 def count(path: str, layout: Layout) -> int:
@@ -124,13 +118,14 @@ def count(path: str, layout: Layout) -> int:
 def columns(path: str, layout: Layout) -> list[str]:
     """Returns the names of all columns of a csv, tsv, parquet or arrow file, in their order.
 
-    Raises:
-      UserError: there are none, or two of one name, or the file cannot be read.
+    UserError if there are none, or two of one name, or the file cannot be read.
     """
     if layout.format_of(path) in _UNPACKED:
-        found = _column_names(path)
+        with _reading(path):
+            first = next(_batches(path), None)
+        found = [] if first is None else first.schema.names
     else:
-        found = list(layout.columns or ()) or _header(path, layout, _lines(path, layout))
+        found = _column_names(path, layout, _lines(path, layout))
     if twice := [name for name in found if found.count(name) > 1]:
         raise errors.UserError(f'{path}: two columns are called {twice[0]!r}')
     return found
@@ -149,19 +144,18 @@ def in_folder(path: str) -> str:
     return path
 
 
-def _read_objects(path: str, keys: Sequence[str], by_line: bool) -> Iterator[Row | BadRecord]:
+def _read_objects(path: str, keys: Sequence[str], kind: str) -> Iterator[Row | BadRecord]:
     def row(number: int, value: Json) -> Iterator[Row]:
         readers.check_keys(value, keys)
         yield Row(number, {key: value[key] for key in keys})
 
-    if by_line:
-        return readers.convert(path, readers.json_lines(path), row)
-    return readers.convert(path, readers.json_items(path), row, 'object')
+    items, what = _ITEMS[kind]
+    return readers.convert(path, items(path), row, what)
 
 
-def text(value: Json, key: str) -> str:
-    """Returns a value that must be a text other than spaces; else ValueError."""
-    return readers.text_field(value, key)
+# Of each format of objects, its reader, and what a place in a file is the number of, if no line.
+_ITEMS = {'jsonl': (readers.json_lines, None), 'json': (readers.json_items, 'object')}
+text = readers.text_field  # A value that must be a text other than spaces; else ValueError.
 
 
 def label(value: Json, key: str) -> str:
@@ -219,17 +213,12 @@ def dialogues(
     """Yields each object or row of a file, with its dialogue as a text; see `dialogue`.
 
     An object without `key` may have lists `utt` and `speaker`, as in MediaSum. A JSON array may
-    have any size.
-
-    Raises:
-      UserError: an object or row cannot be read, or has no dialogue.
+    have any size. UserError if an object or row cannot be read, or has no dialogue.
     """
     layout = Layout()
     kind = layout.format_of(path)
-    if kind in ('json', 'jsonl'):
-        items = (readers.json_items if kind == 'json' else readers.json_lines)(path)
-    else:
-        items = read(path, columns(path, layout), layout)
+    is_table = kind not in _ITEMS
+    items = read(path, columns(path, layout), layout) if is_table else _ITEMS[kind][0](path)
     for number, value in readers.good(items):
         try:
             readers.check_keys(value, ())
@@ -251,15 +240,14 @@ _UNQUOTED = 'if quotes mean nothing in this file, say quotes=False'
 
 
 def _read_cells(path: str, keys: Sequence[str], layout: Layout) -> Iterator[Row | BadRecord]:
-    separator, names, numbered = layout.between(path), layout.columns, _lines(path, layout)
-    if names is None:
-        names = _header(path, layout, numbered)
+    separator, numbered = layout.between(path), _lines(path, layout)
+    names = _column_names(path, layout, numbered)
     for key in keys:
-        if list(names).count(key) != 1:
+        if names.count(key) != 1:
             there = 'more than one' if key in names else 'no'
-            reason = f'{there} column {key!r}; the columns are {errors.shortened(list(names), 400)}'
+            reason = f'{there} column {key!r}; the columns are {errors.shortened(names, 400)}'
             raise readers.broken_file(path, 1, reason + _other_separator(names))
-    places = {key: list(names).index(key) for key in keys}
+    places = {key: names.index(key) for key in keys}
 
     def row(number: int, line: str) -> Iterator[Row]:
         cells = _cells(line, separator, layout.quotes)
@@ -275,9 +263,12 @@ def _read_cells(path: str, keys: Sequence[str], layout: Layout) -> Iterator[Row 
     yield from readers.convert(path, numbered, row)
 
 
-def _header(
+def _column_names(
     path: str, layout: Layout, numbered: Iterator[tuple[int, str] | BadRecord]
 ) -> list[str]:
+    """Returns the names that the layout or the header gives, which is then taken off the lines."""
+    if layout.columns:
+        return list(layout.columns)
     first = next(numbered, BadRecord(path, 1, 'the file is empty'))
     if isinstance(first, BadRecord):
         raise errors.UserError(str(first))
@@ -293,10 +284,8 @@ def _header(
 
 def _other_separator(names: Sequence[str]) -> str:
     """Suggests another separator that is in a header of one cell."""
-    for separator in (';', '\t', ',', '|'):
-        if len(names) == 1 and separator in names[0]:
-            return f'; try separator={separator!r}'
-    return ''
+    other = next((s for s in (';', '\t', ',', '|') if len(names) == 1 and s in names[0]), '')
+    return other and f'; try separator={other!r}'
 
 
 def _lines(path: str, layout: Layout) -> Iterator[tuple[int, str] | BadRecord]:
@@ -307,12 +296,13 @@ def _lines(path: str, layout: Layout) -> Iterator[tuple[int, str] | BadRecord]:
     """
     pending: list[str] = []
     first, is_open, size = 0, False, 0
-    for number, line in enumerate(readers.lines(path, inner_cr=layout.quotes), 1):
-        if isinstance(line, BadRecord):
+    for item in readers.numbered(path, inner_cr=layout.quotes):
+        if isinstance(item, BadRecord):
             if is_open:
-                raise errors.UserError(str(line))
-            yield line
+                raise errors.UserError(str(item))
+            yield item
             continue
+        number, line = item
         if not is_open:
             pending, first, size = [], number, 0
         pending.append(line)
@@ -353,18 +343,12 @@ def _cell(separator: str) -> re.Pattern[str]:
 
 
 _BATCH = 1024
-_BROKEN = (OSError, ValueError, OverflowError)
 
 
 def _read_columns(path: str, keys: Sequence[str]) -> Iterator[Row]:
-    import pyarrow
-
-    try:
-        # A pipe, a folder or a missing file is another error than bad content.
-        with readers.open_binary(path):
-            pass
-        number, size = 0, os.path.getsize(path)
-        expansion = untrusted.Expansion('the file')
+    number = 0
+    with _reading(path):
+        expansion, size = untrusted.Expansion('the file'), os.path.getsize(path)
         for batch in _batches(path):
             expansion.add(batch.nbytes, size)
             if batch.nbytes > (most := untrusted.LINE_BYTES.value):
@@ -380,21 +364,23 @@ def _read_columns(path: str, keys: Sequence[str]) -> Iterator[Row]:
             for i in range(batch.num_rows):
                 number += 1
                 yield Row(number, {k: column[i] for k, column in zip(keys, columns, strict=True)})
-    except (untrusted.Exceeded, pyarrow.ArrowException, *_BROKEN) as error:
-        raise _unreadable(path, error) from None
 
 
-def _column_names(path: str) -> list[str]:
-    """Returns the names of the columns; none if there are no rows."""
+@contextlib.contextmanager
+def _reading(path: str) -> Iterator[None]:
+    """Turns a fault of the file in this block into a UserError."""
     import pyarrow
 
     try:
+        # A pipe, a folder or a missing file is another error than bad content.
         with readers.open_binary(path):
             pass
-        batch = next(_batches(path), None)
-        return [] if batch is None else batch.schema.names
-    except (untrusted.Exceeded, pyarrow.ArrowException, *_BROKEN) as error:
-        raise _unreadable(path, error) from None
+        yield
+    except untrusted.Exceeded as error:
+        raise readers.broken_file(path, 0, f'{error}') from None
+    except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
+        reason = f'cannot be read: {" ".join(f"{error}".split())[:200]}'
+        raise readers.broken_file(path, 0, reason) from None
 
 
 def column_types(path: str, layout: Layout) -> 'dict[str, pyarrow.DataType]':
@@ -410,13 +396,6 @@ def column_types(path: str, layout: Layout) -> 'dict[str, pyarrow.DataType]':
         is_list = pyarrow.types.is_list(kinds[name])
         kinds[name] = pyarrow.list_(pyarrow.string()) if is_list else pyarrow.string()
     return kinds
-
-
-def _unreadable(path: str, error: Exception) -> errors.UserError:
-    reason = f'{error}'
-    if not isinstance(error, untrusted.Exceeded):
-        reason = f'cannot be read: {" ".join(reason.split())[:200]}'
-    return readers.broken_file(path, 0, reason)
 
 
 def _check_cells(batch: 'pyarrow.RecordBatch', keys: Sequence[str], most: int) -> None:

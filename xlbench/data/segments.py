@@ -43,10 +43,9 @@ def topic_segments(
 ) -> list[int]:
     """Returns the topic of each utterance, counted from 1.
 
-    Args:
-      vectors: [utterances, dimensions], of an encoder or of word counts.
-      window: ranks compare cells whose rows and columns differ by less than this.
-      deviations: standard deviations by which the gain of a cut must exceed the mean gain.
+    `vectors` [utterances, dimensions] are of an encoder or of word counts. Ranks compare cells
+    whose rows and columns differ by less than `window`. The gain of a cut must exceed the mean gain
+    by this number of standard `deviations`.
     """
     vectors = np.asarray(vectors, np.float64)
     if vectors.ndim != 2:
@@ -80,11 +79,7 @@ def official_topic_segments(
 
 
 def rank_matrix(vectors: np.ndarray, window: int = WINDOW) -> np.ndarray:
-    """Ranks the similarities of utterances in their windows.
-
-    Args:
-      vectors: [utterances, dimensions].
-      window: see `topic_segments`; at most the number of utterances.
+    """Ranks the similarities of utterances, [utterances, dimensions], in their windows.
 
     Returns:
       [utterances, utterances], the share of the cells in each cell's window with a smaller cosine.
@@ -106,11 +101,7 @@ def rank_matrix(vectors: np.ndarray, window: int = WINDOW) -> np.ndarray:
 
 
 def _splits(ranks: np.ndarray) -> tuple[list[int], np.ndarray]:
-    """Cuts segments in two, the best cut first, until each is one utterance.
-
-    Returns the last utterance before each cut, and [cuts + 1], the mean rank inside segments before
-    the first cut and after each.
-    """
+    """Returns the cuts of segments in two, best first, and the mean ranks inside: [cuts + 1]."""
     count = len(ranks)
     sums = np.zeros((count + 1, count + 1))
     sums[1:, 1:] = ranks.cumsum(0).cumsum(1)
@@ -135,7 +126,7 @@ def _splits(ranks: np.ndarray) -> tuple[list[int], np.ndarray]:
         free[best] = False
         begins[cut : end - 1] = cut
         ends[begin : cut - 1] = cut
-        cuts.append(int(cut) - 1)
+        cuts.append(int(cut) - 1)  # The last utterance before it.
     return cuts, np.array(densities)
 
 
@@ -154,22 +145,14 @@ _SMALLEST_VARIANCE = 1e-3  # Added to the first variances, as hmmlearn does.
 
 
 def stage_model(
-    means: npt.ArrayLike,
-    variances: npt.ArrayLike,
-    iterations: int = 50,
-    tolerance: float = 0.01,
-    start: npt.ArrayLike = _START,
-    transitions: npt.ArrayLike = _TRANSITIONS,
+    means: npt.ArrayLike,  # [states, dimensions]
+    variances: npt.ArrayLike,  # [states, dimensions]
+    iterations: int = 50,  # Of Baum-Welch, at most.
+    tolerance: float = 0.01,  # The gain of log-likelihood below which the fit ends.
+    start: npt.ArrayLike = _START,  # [states], probabilities of the first utterance's state.
+    transitions: npt.ArrayLike = _TRANSITIONS,  # [states, states], from row to column.
 ) -> 'GaussianHMM':
-    """Makes a hidden Markov model with a diagonal Gaussian for each state.
-
-    Args:
-      means, variances: [states, dimensions].
-      iterations: of Baum-Welch, at most.
-      tolerance: the gain of log-likelihood below which the fit ends.
-      start: [states], the probabilities of the first utterance's state.
-      transitions: [states, states], from row to column.
-    """
+    """Makes a hidden Markov model with a diagonal Gaussian for each state."""
     from hmmlearn import hmm  # With scikit-learn, a second.
 
     logging.getLogger(hmm.__name__).setLevel(logging.ERROR)
@@ -182,10 +165,7 @@ def stage_model(
 def fit_stages(dialogues: Sequence[np.ndarray], iterations: int = 50) -> 'GaussianHMM':
     """Fits a model to dialogues, [utterances, dimensions], beginning with a quarter for each stage.
 
-    MV-BART takes the dialogues of all splits together.
-
-    Raises:
-      UserError: too few dialogues are long enough.
+    UserError if too few dialogues are long enough.
     """
     if not any(len(dialogue) >= STAGES for dialogue in dialogues):
         raise errors.UserError(
@@ -214,8 +194,6 @@ BETWEEN = '\t'  # Between the two views of a text.
 def with_segments(utterances: Sequence[str], labels: Sequence[int]) -> str:
     """Returns a dialogue on one line with a mark wherever the label of the utterance changes.
 
-    A mark inside an utterance becomes a space.
-
     Example: ['A: hi', 'B: hello', 'A: bye'], [1, 1, 2] -> ' | A: hi B: hello | A: bye'
     """
     if len(utterances) != len(labels):
@@ -238,8 +216,7 @@ def joined_views(views: Sequence[str]) -> str:
 
 def parted_views(text: str) -> list[str]:
     """Inverts `joined_views`; a text without a tab is one view."""
-    first, between, second = text.partition(BETWEEN)
-    return [first, second] if between else [first]
+    return text.split(BETWEEN, 1)
 
 
 def utterances(dialogue: str) -> list[str]:
@@ -282,37 +259,20 @@ class Views(NamedTuple):
 
 
 def views_of(
-    splits: Sequence[Sequence[np.ndarray]],
+    splits: Sequence[Sequence[np.ndarray]],  # Dialogues, [utterances, dimensions], of each.
     *,
-    official_window: bool = False,
-    iterations: int = 50,
-    most_fitted: int | None = None,
+    official_window: bool = False,  # See `official_topic_segments`; anew in each split.
+    iterations: int = 50,  # Of Baum-Welch, at most.
+    most_fitted: int | None = None,  # First dialogues to fit the model of stages to; None: all.
 ) -> list[list[Views]]:
-    """Cuts dialogues into topics, and into the stages of one model of all dialogues.
-
-    Args:
-      splits: the dialogues, [utterances, dimensions], of each split.
-      official_window: see `official_topic_segments`; each split begins with the whole window.
-      iterations: of Baum-Welch, at most.
-      most_fitted: number of first dialogues to fit the model of stages to; None: all.
-
-    Raises:
-      UserError: no dialogue is long enough for stages.
-    """
+    """Cuts dialogues into topics, and the stages of one model of all of them; see `fit_stages`."""
     spoken = [vectors for dialogues in splits for vectors in dialogues if len(vectors)]
     model = fit_stages(spoken[:most_fitted], iterations)
     views = []
     for dialogues in splits:
-        if official_window:
-            cut = official_topic_segments(dialogues)
-        else:
-            cut = map(topic_segments, dialogues)
-        views.append(
-            [
-                Views(labels, stages(model, vectors))
-                for labels, vectors in zip(cut, dialogues, strict=True)
-            ]
-        )
+        each = map(topic_segments, dialogues)
+        topics = official_topic_segments(dialogues) if official_window else each
+        views.append([Views(x, stages(model, d)) for x, d in zip(topics, dialogues, strict=True)])
     return views
 
 

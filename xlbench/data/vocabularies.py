@@ -164,48 +164,33 @@ def content(token: AnyToken) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Family:
-    """The vocabulary that the models of a family have.
+    """The vocabulary that the models of a family have."""
 
-    Attributes:
-      files: what it is built from, without a tokenizer.json.
-      tokenizer_class: of transformers, which reads these files.
-      settings: keys of tokenizer_config.json that change what the class makes.
-      unk_id: of unknown text in its SentencePiece models.
-      bpe: whether these are of byte-pair encoding, and not unigram models.
-      pad_is_end: whether the end pads where the files name no padding.
-      named: special tokens, by their keys in tokenizer_config.json.
-      source, target: what stands before the ids of inputs and of targets: 'bos', 'source_lang',
-        'target_lang', 'closing'.
-      start: the special token that decoding starts with, unless config.json names another.
-      needs_languages: whether an example without a language is an error.
-      language_last: whether the models read and write the language behind the end of a text, and
-        decoders begin with it. Examples have it first all the same; `features.generation` moves it.
-      language: the form of the token of a language, see `token_of`.
-      languages: codes of the tokens of languages that stand behind the files' in this order.
-      same_class: whether its class in transformers gives the ids that we give, from the files as
-        they are. PEGASUS: see tokenizers/objects.py.
-      closing: a token behind those of the files that stands behind the end of both sides, where the
-        language would; `languages` follow it. No text becomes one of them.
-      doubled_ends: whether two ends stand between the texts of a pair, which all have one type
-        (fairseq, roberta/hub_interface.py).
-    """
-
-    files: tuple[str, ...] = ()
-    tokenizer_class: str = ''
-    settings: tuple[str, ...] = ()
-    unk_id: int = 0
-    bpe: bool = False
-    pad_is_end: bool = False
+    files: tuple[str, ...] = ()  # It is built from these, without a tokenizer.json.
+    tokenizer_class: str = ''  # Of transformers, which reads these files.
+    settings: tuple[str, ...] = ()  # Keys of tokenizer_config.json that change what that makes.
+    unk_id: int = 0  # Of unknown text in its SentencePiece models.
+    bpe: bool = False  # Whether these are of byte-pair encoding, and not unigram models.
+    pad_is_end: bool = False  # Whether the end pads where the files name no padding.
+    # Special tokens, by their keys in tokenizer_config.json.
     named: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    # What stands before the ids of each side: 'bos', 'source_lang', 'target_lang', 'closing'.
     source: tuple[str, ...] = ()
     target: tuple[str, ...] = ()
-    start: str = 'pad'
-    needs_languages: bool = False
+    start: str = 'pad'  # The special token that decoding starts with, unless config.json says.
+    needs_languages: bool = False  # Whether an example without a language is an error.
+    # Whether the models read and write the language behind the end of a text, and decoders begin
+    # with it. Examples have it first all the same; `features.generation` moves it.
     language_last: bool = False
-    language: str = ''
-    languages: tuple[str, ...] = ()
+    language: str = ''  # The form of the token of a language, see `token_of`.
+    languages: tuple[str, ...] = ()  # Codes of those whose tokens stand behind the files' in order.
+    # Whether its class in transformers gives our ids from the files as they are; see objects.py.
     same_class: bool = True
+    # A token behind those of the files that stands behind the end of both sides, where the language
+    # would; `languages` follow it. No text becomes one of them.
     closing: str = ''
+    # Whether two ends stand between the texts of a pair, which all have one type (fairseq,
+    # roberta/hub_interface.py).
     doubled_ends: bool = False
 
     @property
@@ -232,6 +217,10 @@ def _family(row: dict[str, Any]) -> Family:
 
 
 FAMILIES = {name: _family(row) for name, row in _TABLES['families'].items()}
+# Those that a folder may have beside CONFIG_FILES.
+VOCABULARY_FILES = tuple(
+    dict.fromkeys([TOKENIZER_FILE, *(file for row in FAMILIES.values() for file in row.files)])
+)
 FAMILY = 'xlbench_family'  # In tokenizer_config.json, see `Settings`.
 GENERIC_CLASSES = ('PreTrainedTokenizerFast', 'TokenizersBackend')
 # Classes are called as models are: 'MT5Tokenizer' reads what a model of type mt5 does.
@@ -244,21 +233,11 @@ _MBART25_ROWS, _MBART50_ROWS = 250_027, 250_054
 
 
 def _of_bert(files: Files, of_class: str | None) -> str:
-    """Finds the family of a BERT's vocabulary: XLM-R's in multilingual E5 (arXiv:2402.05672).
-
-    Its class says so, or the token that opens a text where the class is one for any vocabulary.
-    """
+    """Finds the family of a BERT's vocabulary: XLM-R's in multilingual E5 (arXiv:2402.05672)."""
     opens = content(files.setting('cls_token') or files.setting('bos_token') or '')
     if of_class in ('roberta', 'xlm-roberta'):
         return of_class
     return 'xlm-roberta' if of_class is None and opens == '<s>' else 'bert'
-
-
-def _of_mbart(of_class: str | None, rows: int | None) -> str:
-    """Finds the family of an mBART's vocabulary: mBART-50's goes by both classes' names."""
-    if of_class == 'mbart25':
-        return 'mbart25' if (rows or 0) < _MBART50_ROWS else 'mbart50'
-    return 'mbart25' if of_class is None and rows == _MBART25_ROWS else 'mbart50'
 
 
 def family_of(files: Files) -> str:
@@ -277,8 +256,10 @@ def family_of(files: Files) -> str:
         family = _of_bert(files, of_class)
     if family == 'm2m_100':  # NLLB is of the same type.
         return family if files.has(*FAMILIES[family].files) else 'nllb'
-    if family in ('mbart25', 'mbart50'):
-        return _of_mbart(of_class, model.vocab_size)
+    if family in ('mbart25', 'mbart50'):  # mBART-50's goes by both classes' names.
+        rows = model.vocab_size or 0
+        is_25 = rows < _MBART50_ROWS if of_class == 'mbart25' else rows == _MBART25_ROWS
+        return 'mbart25' if is_25 and of_class in (None, 'mbart25') else 'mbart50'
     if family:
         return family
     for family in ('marian', 'bert', 't5'):

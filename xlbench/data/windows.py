@@ -1,10 +1,8 @@
 """Windows of a run: the examples of several tasks under one numbering, and their plans."""
 
-import concurrent.futures
 import dataclasses
-import functools
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -24,20 +22,15 @@ class Examples:
 
     Their lengths stay in the files and are read once here, in parts, so that memory does not grow
     with the data.
-
-    Attributes:
-      prepared: the tasks.
-      offsets: [tasks + 1], the number of each task's first example, and the total.
-      largest: the largest of the trimmed lengths, by side.
-      trimmed: how many examples are longer than the limits, by side.
-      checksum: CRC-32 of the trimmed lengths of all examples.
     """
 
     def __init__(self, prepared: Sequence[Prepared], limits: Shape):
         self.prepared = prepared
+        # [tasks + 1], the number of each task's first example, and the total.
         self.offsets = np.cumsum([0, *(len(task) for task in prepared)])
         self._limits = np.array(limits, np.int32)
-        largest, longer, self.checksum = np.zeros(2, np.int32), np.zeros(2, np.int64), 0
+        largest, longer = np.zeros(2, np.int32), np.zeros(2, np.int64)
+        self.checksum = 0  # CRC-32 of the trimmed lengths of all examples.
         for task in prepared:
             raw = task.lengths()
             for start in range(0, len(raw), _CHUNK):
@@ -46,7 +39,8 @@ class Examples:
                 largest = np.maximum(largest, trimmed.max(0, initial=0))
                 longer += (chunk > self._limits).sum(0)
                 self.checksum = zlib.crc32(np.ascontiguousarray(trimmed), self.checksum)
-        self.largest = Shape(*largest.tolist())
+        self.largest = Shape(*largest.tolist())  # Of the trimmed lengths, by side.
+        # How many examples are longer than the limits, by side.
         self.trimmed = dict(zip(SIDES, longer.tolist(), strict=True))
 
     def __len__(self) -> int:
@@ -54,35 +48,35 @@ class Examples:
 
     def lengths(self, numbers: np.ndarray) -> np.ndarray:
         """Returns [n, 2] int32: the lengths of examples [n], trimmed to the limits."""
-        tasks = self._tasks_of(numbers)
         lengths = np.empty((len(numbers), 2), np.int32)
-        for task in np.unique(tasks).tolist():
-            where = np.flatnonzero(tasks == task)
-            lengths[where] = self.prepared[task].lengths()[numbers[where] - self.offsets[task]]
+        for task, where, places in self._by_task(numbers):
+            lengths[where] = task.lengths()[places]
         return np.minimum(lengths, self._limits)
 
     def read(self, rows: Sequence[Sequence[int]]) -> list[list[Record]]:
         """Reads the examples of each row, one read for each task."""
         numbers = np.array([number for row in rows for number in row], np.int64)
-        tasks = self._tasks_of(numbers)
         records: list[Record] = [{}] * len(numbers)
-        for task in np.unique(tasks).tolist():
-            where = np.flatnonzero(tasks == task)
-            records_of_task = self.prepared[task].read(numbers[where] - self.offsets[task])
-            for at, record in zip(where.tolist(), records_of_task, strict=True):
+        for task, where, places in self._by_task(numbers):
+            for at, record in zip(where.tolist(), task.read(places), strict=True):
                 records[at] = record
         ordered = iter(records)
         return [[next(ordered) for _ in row] for row in rows]
 
     def names(self, numbers: np.ndarray) -> list[tuple[str, str, int]]:
         """Returns (task, split, number in it) of each example."""
-        tasks = self._tasks_of(numbers)
-        places = (numbers - self.offsets[tasks]).tolist()
-        prepared = [self.prepared[task] for task in tasks.tolist()]
-        return [(task.name, task.split, n) for task, n in zip(prepared, places, strict=True)]
+        names = [('', '', 0)] * len(numbers)
+        for task, where, places in self._by_task(numbers):
+            for at, number in zip(where.tolist(), places.tolist(), strict=True):
+                names[at] = task.name, task.split, number
+        return names
 
-    def _tasks_of(self, numbers: np.ndarray) -> np.ndarray:
-        return np.searchsorted(self.offsets, numbers, side='right') - 1
+    def _by_task(self, numbers: np.ndarray) -> Iterator[tuple[Prepared, np.ndarray, np.ndarray]]:
+        """Yields each task that some examples are of, where these stand, and their places in it."""
+        tasks = np.searchsorted(self.offsets, numbers, side='right') - 1
+        for task in np.unique(tasks).tolist():
+            where = np.flatnonzero(tasks == task)
+            yield self.prepared[task], where, numbers[where] - self.offsets[task]
 
     def sample(self, rates: Sequence[float]) -> np.ndarray:
         """Returns [about SAMPLE, 2]: lengths of evenly spaced examples, by the rates of tasks."""
@@ -109,49 +103,23 @@ Plan = Callable[
 ]
 
 
-class Planner:
-    """Plans windows, the next one while the current one is being read; safe between threads."""
-
-    def __init__(
-        self, windows: Order, examples: Examples, layout: packing.Layout, *, seed: int, plan: Plan
-    ):
-        self._windows = windows
-        self._examples = examples
-        self._layout = layout
-        self._seed = seed
-        self._make = plan
-        self._worker = concurrent.futures.ThreadPoolExecutor(1, 'xlbench-plan')
-        submit = functools.partial(self._worker.submit, self._plan)
-        self._future = functools.lru_cache(maxsize=3)(submit)
-
-    def __call__(self, window: int, *, then_next: bool = False) -> Window:
-        """Returns the plan of a window; with `then_next` the next one is planned, too."""
-        future = self._future(window)
-        if then_next:
-            self._future(window + 1)
-        return future.result()
-
-    def _plan(self, window: int) -> Window:
-        examples = self._windows(window)
-
-        def of_window(count: int, *purpose: int) -> np.ndarray:
-            return permutation(count, self._seed, window, *purpose)
-
-        lengths = self._examples.lengths(examples)
-        tasks = np.searchsorted(self._examples.offsets, examples, side='right')  # From 1.
-        return Window(examples, self._make(lengths, tasks, self._layout, of_window))
-
-    def close(self) -> None:
-        """Stops planning."""
-        self._worker.shutdown(wait=True, cancel_futures=True)
+def plan_window(
+    order: Order, examples: Examples, layout: packing.Layout, seed: int, plan: Plan, number: int
+) -> Window:
+    """Returns a window of the order, planned."""
+    numbers = order(number)
+    tasks = np.searchsorted(examples.offsets, numbers, side='right')  # From 1.
+    batches = plan(
+        examples.lengths(numbers),
+        tasks,
+        layout,
+        lambda count, *purpose: permutation(count, seed, number, *purpose),
+    )
+    return Window(numbers, batches)
 
 
 def window_size(
-    window: int | None,
-    sample: np.ndarray,
-    layout: packing.Layout,
-    examples: int,
-    groups: int = 1,
+    window: int | None, sample: np.ndarray, layout: packing.Layout, examples: int, groups: int
 ) -> int:
     """Returns the examples of a window: as given, or enough for WINDOW_BATCHES of each group.
 

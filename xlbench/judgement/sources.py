@@ -122,13 +122,11 @@ def _lines(path: str) -> dict[str, Prediction]:
     """The predictions of a file, by the ids of their examples."""
     is_text = not path.removesuffix('.gz').endswith('.jsonl')
     rows: dict[str, Prediction] = {}
-    for number, line in enumerate(readers.lines(path)):
-        if isinstance(line, readers.BadRecord):
-            raise UserError(str(line))
+    for number, line in readers.good(readers.numbered(path)):
         if is_text:
-            rows[str(number)] = Prediction(line)
+            rows[str(number - 1)] = Prediction(line)
         else:
-            predictions.parse(line, f'{path}:{number + 1}', number, rows)
+            predictions.parse(line, f'{path}:{number}', number - 1, rows)
     if not rows:
         raise UserError(f'{path} has no predictions')
     return _texts(rows, path)

@@ -132,16 +132,11 @@ class RecordSource:
         bad = policy()
         records: list[readers.Record] = []
         try:
-            for item in self.read(split, *paths):
-                if isinstance(item, dict):
-                    records.append(item)
-                    if len(records) == CHUNK:
-                        yield self._columns(records)
-                        records = []
-                elif isinstance(item, readers.BadRecord):
-                    bad.add(item)
-                else:
-                    bad.left_out[item.reason] += 1
+            for record in bad.usable(self.read(split, *paths)):
+                records.append(record)
+                if len(records) == CHUNK:
+                    yield self._columns(records)
+                    records = []
         except errors.UserError as error:
             bad.error = error
             raise

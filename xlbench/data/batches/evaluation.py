@@ -23,37 +23,23 @@ class EvalBatches:
 
     The widest batches come first, and of one shape those with the longest targets. A batch has the
     features of a view and example_index [rows] int32: the example in `prepared`, or -1 for an empty
-    row.
-
-    Args:
-      prepared: the task.
-      batch_size: rows over all processes.
-      lengths: dict(inputs=..., targets=...), in tokens; longer examples are trimmed, and counted.
-      num_examples: number of first examples to take; None: all.
-      view: key of features.VIEWS.
-      process_index: of the process that reads its rows here.
-      process_count: processes, which have equally many rows.
-      widths: batches are as wide as their longest input, rounded up to one of this number of
-        widths, and have room for `lengths` targets.
-      allowed: the shapes of rows in place of these, ascending in both sides; see `best_shapes`.
-
-    Attributes:
-      shapes: (rows, inputs, targets) of the batches that occur, rows over all processes.
-      trimmed: how many examples are longer than `lengths`, by side.
-      num_examples: over all processes.
+    row. For `shapes` and `trimmed` see `TrainBatches`; `num_examples` is over all processes.
     """
 
     def __init__(
         self,
         prepared: Prepared,
         *,
-        batch_size: int,
-        lengths: Mapping[str, int],
-        num_examples: int | None = None,
-        view: str = 'generation',
-        process_index: int = 0,
-        process_count: int = 1,
+        batch_size: int,  # Rows over all processes.
+        lengths: Mapping[str, int],  # In tokens; longer examples are trimmed, and counted.
+        num_examples: int | None = None,  # First examples to take; None: all.
+        view: str = 'generation',  # Key of features.VIEWS.
+        process_index: int = 0,  # Of the process that reads its rows here.
+        process_count: int = 1,  # They have equally many rows.
+        # Batches are as wide as their longest input, rounded up to one of this number of widths,
+        # and have room for `lengths` targets.
         widths: int = 4,
+        # Shapes of rows in place of these, ascending in both sides; see `best_shapes`.
         allowed: Sequence[packing.Shape] = (),
     ):
         self._limits = checks.check_lengths(lengths)
@@ -66,8 +52,7 @@ class EvalBatches:
         self.num_examples = min(num_examples or len(prepared), len(prepared))
         lengths_of = prepared.lengths()[: self.num_examples]
         self.trimmed = {
-            side: int((lengths_of[:, i] > self._limits[i]).sum())
-            for i, side in enumerate(SIDES)
+            side: int((lengths_of[:, i] > self._limits[i]).sum()) for i, side in enumerate(SIDES)
         }
         if not allowed:
             # Multiples of 8 near quarters of the limit: few programs, little padding.
@@ -102,14 +87,10 @@ class EvalBatches:
         """Returns batch `index`: this process's rows."""
         start = self._process * self._share
         numbers = self._batches[index, start : start + self._share]
-        records = iter(self._prepared.read(numbers[numbers >= 0]))
+        records, shape = iter(self._prepared.read(numbers[numbers >= 0])), self._shapes[index]
         batch = self._features(
             [[next(records)] if number >= 0 else [] for number in numbers],
-            features.Layout(
-                lengths=self._shapes[index]._asdict(),
-                conventions=self._conventions,
-                limits=self._limits._asdict(),
-            ),
+            features.Layout(shape._asdict(), self._conventions, self._limits._asdict()),
         )
         return batch | {'example_index': numbers.copy()}
 

@@ -3,7 +3,6 @@
 import functools
 import itertools
 import math
-import types
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -35,42 +34,29 @@ class TaskShare(NamedTuple):
 class TrainBatches:
     """Endless training batches of one process: its rows of the features of a view.
 
-    Args:
-      prepared: the tasks of a mixture.
-      rates: how often an example of each is drawn, in any unit.
-      view: key of features.VIEWS: an objective's `view`.
-      curriculum: the names of the tasks of each part of an epoch, in order: every epoch has each
-        example once, part after part, whatever the rates are. By default all tasks are mixed.
-      seed: of the order.
-      position: `position()` of an earlier feed; continues exactly there.
-      process_index: of the process that reads its rows here.
-      process_count: processes, which have equally many rows.
-      devices: devices, which have equally many rows.
-      **block: config.batches, see config.Batches.
-
-    Attributes:
-      shapes: (rows, inputs, targets) of every kind of batch, rows over all processes.
-      window: examples that are planned together; with a curriculum, at most.
-      trimmed: how many examples are longer than `lengths`, by side.
+    `shapes` has (rows, inputs, targets) of every kind of batch, rows over all processes; `window`
+    is the number of examples that are planned together, with a curriculum at most; and `trimmed`
+    says how many examples are longer than `lengths`, by side.
     """
 
     def __init__(
         self,
         prepared: Sequence[Prepared],
-        rates: Sequence[float],
+        rates: Sequence[float],  # How often an example of each task is drawn, in any unit.
         *,
-        view: str = 'generation',
+        view: str = 'generation',  # Key of features.VIEWS: an objective's `view`.
+        # The names of the tasks of each part of an epoch, in order: every epoch has each example
+        # once, part after part, whatever the rates are. By default all tasks are mixed.
         curriculum: Sequence[Sequence[str]] = (),
         seed: int,
-        position: Mapping[str, int] | None = None,
-        process_index: int = 0,
-        process_count: int = 1,
+        position: Mapping[str, int] | None = None,  # `position()` of a feed to continue.
+        process_index: int = 0,  # Of the process that reads its rows here.
+        process_count: int = 1,  # They have equally many rows, and so have devices.
         devices: int = 1,
-        **block: Setting,
+        **block: Setting,  # See config.Batches.
     ):
         options = Batches(**block)
-        batch_size, length_buckets = options.batch_size, options.length_buckets
-        row_multiple = options.row_multiple
+        batch_size, row_multiple = options.batch_size, options.row_multiple
         self._limits = checks.check_lengths(options.lengths)
         self._conventions = checks.check_tasks(prepared)
         self._features = checks.check_view(view, prepared, options.packing)
@@ -84,7 +70,7 @@ class TrainBatches:
         checks.check_processes(batch_size, process_count, 'batch_size')
         if options.equal_rows:
             row_multiple = None
-        elif length_buckets > 1:
+        elif options.length_buckets > 1:
             if row_multiple is None:  # The largest divisor up to an eighth: fine for all shapes.
                 fine = range(max(1, batch_size // 8), 0, -1)
                 row_multiple = next(n for n in fine if batch_size % n == 0)
@@ -100,12 +86,12 @@ class TrainBatches:
             self._limits,
             batch_size=batch_size,
             packing=options.packing,
-            length_buckets=length_buckets,
+            length_buckets=options.length_buckets,
             row_multiple=row_multiple,
         )
         self.trimmed = self._examples.trimmed
         self._widths: dict[str, widths.Parts] = {}
-        if options.widths > 1 and length_buckets == 1:
+        if options.widths > 1 and options.length_buckets == 1:
             samples = [sample]
             if options.one_task:
                 tasks = range(len(prepared))
@@ -118,9 +104,10 @@ class TrainBatches:
             (rows, *shape)
             for rows, shape in zip(self._layout.rows, self._layout.shapes, strict=True)
         )
-        self._planner = windows.Planner(
-            self._windows, self._examples, self._layout, seed=seed, plan=plan
-        )
+        given = self._windows, self._examples, self._layout, seed, plan
+        self._planner = ThreadPoolExecutor(1, 'xlbench-plan')
+        submit = functools.partial(self._planner.submit, windows.plan_window, *given)
+        self._planned = functools.lru_cache(maxsize=3)(submit)
         self._each_task = options.each_task
         kind = 'each' if options.each_task else options.one_task
         self._feed = self._fingerprint(seed, kind, parts)
@@ -181,7 +168,8 @@ class TrainBatches:
                 'changed. Restore them, or start a new workdir'
             )
         if min(start.values()) < 0 or (
-            start['batch'] and start['batch'] >= len(self._planner(start['window']).batches)
+            start['batch']
+            and start['batch'] >= len(self._planned(start['window']).result().batches)
         ):
             raise UserError(f'there is no batch at position {start}')
         return start
@@ -219,7 +207,9 @@ class TrainBatches:
     def _read(self) -> tuple[Batch, dict[str, int]]:
         """Reads a batch; returns it, and where the one behind it stands."""
         number, index = self._reading['window'], self._reading['batch']
-        window = self._planner(number, then_next=True)
+        planned = self._planned(number)
+        self._planned(number + 1)  # While this one is read.
+        window = planned.result()
         batch = self._build(window, index)
         is_last = index + 1 == len(window.batches)
         # Only now, so that a failed read can be tried again.
@@ -245,14 +235,9 @@ class TrainBatches:
         share = len(planned.rows) // count
         rows = planned.rows[process * share : (process + 1) * share]
         numbers = [window.examples[row].tolist() for row in rows]
-        batch = self._features(
-            self._examples.read(numbers),
-            features.Layout(
-                lengths=planned.shape._asdict(),
-                conventions=self._conventions,
-                limits=self._limits._asdict(),
-            ),
-        )
+        shape, limits = planned.shape._asdict(), self._limits._asdict()
+        layout = features.Layout(shape, self._conventions, limits)
+        batch = self._features(self._examples.read(numbers), layout)
         if self._widths and widths.fits(self._row_lengths(window, planned), self._widths, count):
             batch = widths.cut(batch, self._widths, process, count)
         if self._each_task:
@@ -275,7 +260,7 @@ class TrainBatches:
         The batch stands where `position()` was before it came; by default it is the next one.
         """
         position = position or self.position()
-        window = self._planner(position['window'])
+        window = self._planned(position['window']).result()
         rows = window.batches[position['batch']].rows
         numbers = window.examples[[place for row in rows for place in row]]
         return self._examples.names(numbers)
@@ -298,7 +283,7 @@ class TrainBatches:
     @functools.cached_property
     def _typical(self) -> list[tuple[windows.Window, int]]:
         """Plans typical windows; lists them with the examples that each stands for."""
-        return [(self._planner(number), count) for number, count in self._windows.typical()]
+        return [(self._planned(n).result(), count) for n, count in self._windows.typical()]
 
     @property
     def steps_per_epoch(self) -> int:
@@ -350,10 +335,10 @@ class TrainBatches:
         """Stops the threads; the feed gives no further batch."""
         self._is_closed = True
         self._end_thread()
-        self._planner.close()
+        self._planner.shutdown(cancel_futures=True)
 
     def __enter__(self) -> 'TrainBatches':
         return self
 
-    def __exit__(self, *_: type | BaseException | types.TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

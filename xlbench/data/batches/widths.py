@@ -7,6 +7,8 @@ part is decided for each batch and each side; how wide it is, once for a run, so
 batch fits. One that does not is encoded at its full width.
 """
 
+import itertools
+import operator
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -33,12 +35,8 @@ def choose(
 ) -> dict[str, Parts]:
     """Chooses the parts of each side of a batch; none at all where they would save nothing.
 
-    Args:
-      samples: lengths [n, 2] of typical examples; a batch has examples of one of them.
-      rows: of a batch.
-      limits: the most tokens of either side.
-      count: of parts, at most.
-      unit: the rows of a part are a multiple of it.
+    `samples` are lengths [n, 2] of typical examples, of one of which a batch has examples; `limits`
+    the most tokens of either side, `count` the most parts, whose rows are a multiple of `unit`.
     """
     while count > 1 and rows % (unit << (count - 1)):
         count -= 1
@@ -50,14 +48,11 @@ def choose(
     for side, limit in enumerate(limits):
         longest = [np.quantile(ordered[:, end, side], _FITS) for end in ends[:-1]]
         widths = [limit, *(min(limit, -(-int(np.ceil(x)) // _STEP) * _STEP) for x in longest)]
-        sizes = np.diff([0, *ends]).tolist()
-        parts: list[Part] = []
-        for size, width in zip(sizes, widths, strict=True):
-            if parts and parts[-1].width == width:
-                parts[-1] = Part(parts[-1].rows + size, width)
-            else:
-                parts.append(Part(size, width))
-        chosen[SIDES[side]] = tuple(parts)
+        sizes = zip(widths, np.diff([0, *ends]).tolist(), strict=True)
+        chosen[SIDES[side]] = tuple(
+            Part(sum(size for _, size in alike), width)
+            for width, alike in itertools.groupby(sizes, operator.itemgetter(0))
+        )
     return chosen if any(len(of_side) > 1 for of_side in chosen.values()) else {}
 
 

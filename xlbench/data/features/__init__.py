@@ -5,14 +5,7 @@ told apart by segment ids, and each counts its own positions, so that a model th
 computes for every example what it would compute alone.
 """
 
-from xlbench.data.features.arrays import (
-    Conventions,
-    pair_types,
-    tag_places,
-    trim,
-    trim_pair,
-    trim_passage,
-)
+from xlbench.data.features.arrays import Conventions, tag_places, trim, trim_passage
 from xlbench.data.features.views import (
     VIEWS,
     Layout,

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xlbench.data import vocabularies
-from xlbench.data.prepared import SIDES, Manifest, Record
+from xlbench.data.prepared import Manifest, Record
 from xlbench.data.tokenizers import Tokenizer, with_letters
 from xlbench.system.errors import UserError
 
@@ -17,31 +17,19 @@ _Ids = TypeVar('_Ids')
 
 @dataclasses.dataclass(frozen=True)
 class Conventions:
-    """Meanings of ids: from a manifest, mostly its `vocabulary` entry.
-
-    Attributes:
-      pad_id, eos_id, decoder_start_id: ids of padding, of the end, of the first decoder input.
-      vocab_size: every id is below it.
-      answer_mark: ids before the answer in an input of question generation, see `trim_passage`;
-        empty if the vocabulary cannot spell it.
-      segment_marks: ids that begin a segment of an input with views, see `multi_view`.
-      language_last: whether the first id of inputs and of targets, their language, goes behind
-        their end, see `vocabularies.Family`.
-      closing_id: the id behind the end of targets, in place of the language; None leaves that.
-      has_languages: whether batches have the language of each token, as an XLM's vocabulary asks.
-      vocabulary: sha256 of the vocabulary; '' if unknown.
-    """
+    """Meanings of ids: from a manifest, mostly its `vocabulary` entry."""
 
     pad_id: int
     eos_id: int
-    decoder_start_id: int
-    vocab_size: int
-    answer_mark: tuple[int, ...] = ()
-    segment_marks: tuple[int, ...] = ()
+    decoder_start_id: int  # The first decoder input.
+    vocab_size: int  # Every id is below it.
+    answer_mark: tuple[int, ...] = ()  # Ids before the answer in an input, see `trim_passage`.
+    segment_marks: tuple[int, ...] = ()  # Ids that begin a segment of a view, see `multi_view`.
+    # Whether the first id of inputs and of targets, their language, goes behind their end.
     language_last: bool = False
-    closing_id: int | None = None
-    has_languages: bool = False
-    vocabulary: str = ''
+    closing_id: int | None = None  # Behind the end of targets, in place of the language.
+    has_languages: bool = False  # Whether batches have the language of each token, as an XLM asks.
+    vocabulary: str = ''  # Its sha256; '' if unknown.
 
     @classmethod
     def of(cls, manifest: Manifest) -> 'Conventions':
@@ -70,9 +58,8 @@ class Conventions:
     def begin(self, languages: _Ids | None, view: str) -> tuple[_Ids | int, _Ids | None]:
         """Returns the first input of the decoder, and its forced first output.
 
-        Args:
-          languages: [batch] int32, Tokenizer.forced_first of each text, or None.
-          view: of the objective, a key of `features.VIEWS`.
+        `languages` [batch] int32 are Tokenizer.forced_first of each text, or None; `view` is that
+        of the objective, a key of `features.VIEWS`.
         """
         if (self.language_last or view == 'language_start') and languages is not None:
             return languages, None
@@ -108,8 +95,8 @@ def trim_passage(
 ) -> np.ndarray:
     """Cuts the passage of inputs of question generation, whose answer stands last.
 
-    Ids without the mark are cut at their end. Of several marks the last one counts. An answer that
-    is too long by itself is cut at its end.
+    Ids without the mark, and answers that are too long by themselves, are cut at their end. Of
+    several marks the last one counts.
 
     Example: length 6, mark [40], [90, 7, 8, 9, 10, 40, 5, 1] -> [90, 7, 8, 40, 5, 1]
     """
@@ -138,12 +125,8 @@ def trim_pair(ids: np.ndarray, piece_counts: Sequence[int], length: int, eos_id:
     first, second = (int(count) for count in piece_counts)
     start = int(len(ids) - first - second > 2)  # BERT and XLM-R have a token before, T5 has none.
     kept_first, kept_second = _kept(ids, piece_counts, length)
-    cut = [
-        ids[: start + kept_first],
-        ids[start + first : len(ids) - 1 - second + kept_second],
-        ids[-1:],
-    ]
-    return trim(np.concatenate(cut), length, eos_id)
+    between = ids[start + first : len(ids) - 1 - second + kept_second]
+    return trim(np.concatenate([ids[: start + kept_first], between, ids[-1:]]), length, eos_id)
 
 
 def pair_types(ids: np.ndarray, piece_counts: Sequence[int], length: int) -> np.ndarray:
@@ -231,57 +214,6 @@ def one_a_row(rows: Sequence[Row]) -> tuple[np.ndarray, list[Record]]:
     return counts, examples
 
 
-def encoder_arrays(
-    parts: Sequence[np.ndarray],
-    counts: np.ndarray,
-    width: int,
-    conventions: Conventions,
-    examples: Sequence[Record] | None = None,
-) -> tuple[dict[str, np.ndarray], 'Placement']:
-    """Builds the encoder's arrays, and where each part stands in the batch; see Placement.
-
-    The examples are given where their language counts.
-    """
-    place = Placement(parts, counts, width)
-    tokens = joined(parts, conventions)
-    features = {
-        'encoder_input_tokens': place.fill(tokens, conventions.pad_id),
-        'encoder_segment_ids': place.fill(place.segments, 0),
-    }
-    if examples is not None and conventions.has_languages:
-        features['encoder_language_ids'] = place.language_ids(examples, 'inputs')
-    return features, place
-
-
-def decoder_arrays(
-    parts: Sequence[np.ndarray],
-    counts: np.ndarray,
-    width: int,
-    conventions: Conventions,
-    starts: int | Sequence[int] | None = None,
-    examples: Sequence[Record] | None = None,
-) -> dict[str, np.ndarray]:
-    """Builds the decoder's inputs, targets and loss weights; see Placement.
-
-    `starts` are the first inputs of the examples, in place of `conventions.decoder_start_id`. The
-    examples are given where their language counts.
-    """
-    place = Placement(parts, counts, width)
-    tokens = joined(parts, conventions)
-    shifted = np.roll(tokens, 1)
-    shifted[place.starts] = conventions.decoder_start_id if starts is None else starts
-    features = {
-        'decoder_input_tokens': place.fill(shifted, conventions.pad_id),
-        'decoder_target_tokens': place.fill(tokens, conventions.pad_id),
-        'decoder_loss_weights': place.fill(np.float32(1), 0, np.float32),
-        'decoder_segment_ids': place.fill(place.segments, 0),
-        'decoder_positions': place.fill(place.positions, 0),
-    }
-    if examples is not None and conventions.has_languages:
-        features['decoder_language_ids'] = place.language_ids(examples, 'targets')
-    return features
-
-
 def joined(parts: Sequence[np.ndarray], conventions: Conventions) -> np.ndarray:
     """Joins all ids of a batch; UserError if the model cannot know one of them."""
     tokens = np.concatenate(parts) if parts else np.zeros(0, np.int32)
@@ -296,13 +228,12 @@ def joined(parts: Sequence[np.ndarray], conventions: Conventions) -> np.ndarray:
 class Placement:
     """The places of the tokens of one side of a batch, for all of its arrays.
 
-    Args:
-      parts: ids of all examples, row after row.
-      counts: [batch], examples of each row.
-      width: tokens of a row.
+    `parts` are the ids of all examples, row after row; `counts` [batch] the examples of each row.
     """
 
-    def __init__(self, parts: Sequence[np.ndarray], counts: np.ndarray, width: int):
+    def __init__(
+        self, parts: Sequence[np.ndarray], counts: np.ndarray, width: int, conventions: Conventions
+    ):
         self.sizes = sizes = np.array([len(part) for part in parts], np.int64)
         ends = np.cumsum(sizes)
         row = np.repeat(np.arange(len(counts)), counts)
@@ -319,6 +250,7 @@ class Placement:
         self._target = self.positions + np.repeat(
             row * width + self.starts - tokens_before[row], sizes
         )
+        self.tokens, self._conventions = joined(parts, conventions), conventions
 
     def fill(
         self, values: np.ndarray | np.generic | int, empty: int, dtype: npt.DTypeLike = np.int32
@@ -328,11 +260,38 @@ class Placement:
         array[self._target] = values
         return array.reshape(self._shape)
 
-    def language_ids(self, examples: Sequence[Record], side: str) -> np.ndarray:
-        """Returns each token's language, [batch, width] int32: 1 + its row in a table, or 0.
+    def fill_tokens(self, tokens: np.ndarray) -> np.ndarray:
+        """Fills [batch, width] of padding with ids (one a token, in order)."""
+        return self.fill(tokens, self._conventions.pad_id)
 
-        An example's `languages`, if it has any, are those of its inputs and of its targets.
+    def encoder(self, examples: Sequence[Record] | None = None) -> dict[str, np.ndarray]:
+        """Returns the encoder's inputs; examples are given where their language counts."""
+        features = {'encoder_input_tokens': self.fill_tokens(self.tokens)}
+        return features | self._both('encoder', examples)
+
+    def decoder(
+        self, examples: Sequence[Record] | None = None, starts: int | Sequence[int] | None = None
+    ) -> dict[str, np.ndarray]:
+        """Returns the decoder's inputs, targets and loss weights; for the examples see `encoder`.
+
+        `starts` are the first inputs of the examples, in place of the conventions'.
         """
-        at = SIDES.index(side)
-        known = [int(e['languages'][at]) if 'languages' in e else 0 for e in examples]
-        return self.fill(np.repeat(np.array(known, np.int32), self.sizes), 0)
+        shifted = np.roll(self.tokens, 1)
+        shifted[self.starts] = self._conventions.decoder_start_id if starts is None else starts
+        return {
+            'decoder_input_tokens': self.fill_tokens(shifted),
+            'decoder_target_tokens': self.fill_tokens(self.tokens),
+            'decoder_loss_weights': self.fill(np.float32(1), 0, np.float32),
+            'decoder_positions': self.fill(self.positions, 0),
+        } | self._both('decoder', examples)
+
+    def _both(self, side: str, examples: Sequence[Record] | None) -> dict[str, np.ndarray]:
+        """Returns segment ids, and language ids: 1 + the row of a language in a table, or 0."""
+        features = {f'{side}_segment_ids': self.fill(self.segments, 0)}
+        if examples is not None and self._conventions.has_languages:
+            # An example's `languages`, if it has any, are those of its inputs and of its targets.
+            at = ('encoder', 'decoder').index(side)
+            known = [int(e['languages'][at]) if 'languages' in e else 0 for e in examples]
+            ids = np.repeat(np.array(known, np.int32), self.sizes)
+            features[f'{side}_language_ids'] = self.fill(ids, 0)
+        return features

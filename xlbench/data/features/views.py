@@ -2,7 +2,8 @@
 
 Each takes the rows of a batch, and a layout. A row is a list of examples, a single example, or an
 empty list, which is padding. Encoder-decoders and language models read several examples in a row,
-all others one.
+all others one. Segment ids, [batch, width] int32, are 1, 2, ... for the examples within a row and 0
+on padding; row_weights, [batch] float32, are 1 for examples and 0 for padding rows.
 """
 
 import dataclasses
@@ -12,23 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from xlbench.data.features.arrays import (
-    WORD_PIECES,
-    Conventions,
-    Row,
-    decoder_arrays,
-    encoder_arrays,
-    in_rows,
-    joined,
-    one_a_row,
-    pair_types,
-    tag_places,
-    trim,
-    trim_pair,
-    trim_passage,
-    trim_views,
-    word_features,
-)
+from xlbench.data.features import arrays
+from xlbench.data.features.arrays import Conventions, Row
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,10 +39,9 @@ def generation(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
       decoder_segment_ids, decoder_positions: [batch, targets] int32.
       decoder_loss_weights: [batch, targets] float32, 1 on targets (eos included), 0 on padding.
       encoder_language_ids [batch, inputs], decoder_language_ids [batch, targets] int32, of an XLM's
-      vocabulary: see `Placement.language_ids`.
-      Segment ids are 1, 2, ... within a row and 0 on padding. Where the language is last, the first
-      id of inputs and of targets goes behind their end, and is the first decoder input; with a
-      closing id, targets have that behind their end.
+      vocabulary: see `Placement.encoder`.
+      Where the language is last, the first id of inputs and of targets goes behind their end, and
+      is the first decoder input; with a closing id, targets have that behind their end.
 
     Example: one row of two examples, inputs [5, 1] and [6, 7, 1], targets [8, 1] and [9, 1] ->
       encoder_input_tokens   5 1 6 7 1 0     decoder_target_tokens  8 1 9 1
@@ -100,10 +85,10 @@ def _both_sides(
 ) -> dict[str, np.ndarray]:
     """Makes the features of `generation`, of `language_model` (continued) or `language_start`."""
     lengths, conventions = layout.lengths, layout.conventions
-    counts, examples = in_rows(rows)
+    counts, examples = arrays.in_rows(rows)
     eos_id, mark = conventions.eos_id, conventions.answer_mark
     most = layout.limit('inputs')
-    parts = [trim_passage(example['inputs'], most, eos_id, mark) for example in examples]
+    parts = [arrays.trim_passage(example['inputs'], most, eos_id, mark) for example in examples]
     if conventions.language_last:
         parts = [np.roll(part, -1) for part in parts]
     starts: int | list[int] = conventions.decoder_start_id
@@ -111,14 +96,15 @@ def _both_sides(
     if continued:
         starts = [int(part[-1]) if len(part) else starts for part in parts]
         parts = [part[:-1] for part in parts]
-    encoder, place = encoder_arrays(parts, counts, lengths['inputs'], conventions, examples)
-    more = {'encoder_positions': place.fill(place.positions, 0)}
+    place = arrays.Placement(parts, counts, lengths['inputs'], conventions)
+    features = place.encoder(examples)
+    features['encoder_positions'] = place.fill(place.positions, 0)
     if continued:
-        tokens = joined(following, conventions)
-        more['prompt_target_tokens'] = place.fill(tokens, conventions.pad_id)
-        more['prompt_loss_weights'] = place.fill(np.float32(1), 0, np.float32)
+        tokens = arrays.joined(following, conventions)
+        features['prompt_target_tokens'] = place.fill_tokens(tokens)
+        features['prompt_loss_weights'] = place.fill(np.float32(1), 0, np.float32)
     most = layout.limit('targets')
-    targets = [trim(example['targets'], most, eos_id) for example in examples]
+    targets = [arrays.trim(example['targets'], most, eos_id) for example in examples]
     if conventions.language_last:
         starts = [int(part[0]) for part in targets]
         targets = [np.roll(part, -1) for part in targets]
@@ -128,8 +114,8 @@ def _both_sides(
     elif from_language:
         starts = [int(part[0]) for part in targets]
         targets = [part[min(1, len(part) - 1) :] for part in targets]  # Not of an end alone.
-    width = lengths['targets']
-    return encoder | more | decoder_arrays(targets, counts, width, conventions, starts, examples)
+    place = arrays.Placement(targets, counts, lengths['targets'], conventions)
+    return features | place.decoder(examples, starts)
 
 
 def multi_view(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
@@ -146,21 +132,22 @@ def multi_view(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
       encoder_segment_ids 1 1 1 2 2 2 2 2, encoder_marks 1 0 0 1 0 1 0 0
     """
     lengths, conventions = layout.lengths, layout.conventions
-    counts, examples = one_a_row(rows)
+    counts, examples = arrays.one_a_row(rows)
     eos_id, most = conventions.eos_id, layout.limit('inputs')
-    views = [trim_views(example['inputs'], most, eos_id) for example in examples]
+    views = [arrays.trim_views(example['inputs'], most, eos_id) for example in examples]
     counts_of_views = counts.copy()
     counts_of_views[counts > 0] = [len(parts) for parts in views]
     parts = [part for both in views for part in both]
-    encoder, place = encoder_arrays(parts, counts_of_views, lengths['inputs'], conventions)
-    marks = np.isin(encoder['encoder_input_tokens'], conventions.segment_marks)
-    more = {
-        'encoder_positions': place.fill(place.positions, 0),
-        'encoder_marks': (marks & (encoder['encoder_segment_ids'] > 0)).astype(np.int32),
-    }
+    place = arrays.Placement(parts, counts_of_views, lengths['inputs'], conventions)
+    features = place.encoder()
+    features['encoder_positions'] = place.fill(place.positions, 0)
+    marks = np.isin(features['encoder_input_tokens'], conventions.segment_marks)
+    marks &= features['encoder_segment_ids'] > 0
+    features['encoder_marks'] = marks.astype(np.int32)
     most = layout.limit('targets')
-    targets = [trim(example['targets'], most, eos_id) for example in examples]
-    return encoder | more | decoder_arrays(targets, counts, lengths['targets'], conventions)
+    targets = [arrays.trim(example['targets'], most, eos_id) for example in examples]
+    place = arrays.Placement(targets, counts, lengths['targets'], conventions)
+    return features | place.decoder()
 
 
 def retrieval(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
@@ -168,20 +155,19 @@ def retrieval(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
 
     Returns:
       left_encoder_input_tokens, left_encoder_segment_ids: [batch, inputs] int32, and
-      right_encoder_input_tokens, right_encoder_segment_ids: [batch, targets] int32; segment ids
-      are 1 on tokens and 0 on padding.
+      right_encoder_input_tokens, right_encoder_segment_ids: [batch, targets] int32.
       reply_key: [batch] int32, the same for equal replies (as trimmed), -1 for padding rows. Among
       n different replies some two share a key by chance with probability n^2 / 2^32.
-      row_weights: [batch] float32, 1 for examples and 0 for padding rows.
+      row_weights.
     """
     conventions = layout.conventions
-    counts, examples = one_a_row(rows)
+    counts, examples = arrays.one_a_row(rows)
     features: dict[str, np.ndarray] = {}
     for name, side in (('inputs', 'left'), ('targets', 'right')):
         most = layout.limit(name)
-        parts = [trim(example[name], most, conventions.eos_id) for example in examples]
-        arrays, _ = encoder_arrays(parts, counts, layout.lengths[name], conventions)
-        features |= {f'{side}_{feature}': array for feature, array in arrays.items()}
+        parts = [arrays.trim(example[name], most, conventions.eos_id) for example in examples]
+        place = arrays.Placement(parts, counts, layout.lengths[name], conventions)
+        features |= {f'{side}_{feature}': array for feature, array in place.encoder().items()}
     keys = np.full(len(counts), -1, np.int32)
     keys[counts > 0] = [zlib.crc32(reply.astype('<i4').tobytes()) & 0x7FFFFFFF for reply in parts]
     return features | {'reply_key': keys, 'row_weights': counts.astype(np.float32)}
@@ -194,41 +180,34 @@ def classification(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]
     longer text of a pair that is too long is cut (`trim_pair`).
 
     Returns:
-      encoder_input_tokens, encoder_segment_ids: [batch, inputs] int32; segment ids are 1 on tokens
-      and 0 on padding.
+      encoder_input_tokens, encoder_segment_ids: [batch, inputs] int32.
       encoder_type_ids: [batch, inputs] int32, see `pair_types`; 0 on padding.
       encoder_language_ids: [batch, inputs] int32, of an XLM's vocabulary; see `generation`.
-      labels: [batch] int32, 0 for padding rows.
-      row_weights: [batch] float32, 1 for examples and 0 for padding rows.
+      labels: [batch] int32, 0 for padding rows; and row_weights.
     """
     lengths, conventions, limit = layout.lengths, layout.conventions, layout.limit('inputs')
-    counts, examples = one_a_row(rows)
-    parts = [
-        trim_pair(example['inputs'], example['piece_counts'], limit, conventions.eos_id)
-        for example in examples
-    ]
-    types = [pair_types(example['inputs'], example['piece_counts'], limit) for example in examples]
+    counts, examples = arrays.one_a_row(rows)
+    pairs = [(example['inputs'], example['piece_counts'], limit) for example in examples]
+    parts = [arrays.trim_pair(*pair, conventions.eos_id) for pair in pairs]
+    types = [arrays.pair_types(*pair) for pair in pairs]
     labels = np.zeros(len(counts), np.int32)
     labels[counts > 0] = [example['targets'][0] for example in examples]
-    features, place = encoder_arrays(parts, counts, lengths['inputs'], conventions, examples)
-    return features | {
+    place = arrays.Placement(parts, counts, lengths['inputs'], conventions)
+    return place.encoder(examples) | {
         'encoder_type_ids': place.fill(np.concatenate(types) if types else 0, 0),
         'labels': labels,
         'row_weights': counts.astype(np.float32),
     }
 
 
-def tagging(
-    rows: Sequence[Row], layout: Layout, piece: str = 'last'
-) -> dict[str, np.ndarray]:
+def tagging(rows: Sequence[Row], layout: Layout, piece: str = 'last') -> dict[str, np.ndarray]:
     """Returns the features of a tagger: each word's tag stands at its last piece.
 
     `targets` are the tags of the words, and `piece_counts` the ids of each. A word that loses its
     last piece to a limit has no label. It is tagged by the state of `piece`, see `word_features`.
 
     Returns:
-      encoder_input_tokens, encoder_segment_ids: [batch, inputs] int32; segment ids are 1 on tokens
-      and 0 on padding.
+      encoder_input_tokens, encoder_segment_ids: [batch, inputs] int32.
       labels: [batch, inputs] int32, 0 where there is none.
       label_weights: [batch, inputs] float32, 1 on labels, 0 elsewhere.
       encoder_word_tails: [batch, inputs] int32, encoder_word_weights: [batch, inputs] float32, but
@@ -237,18 +216,19 @@ def tagging(
     Example: pieces [1, 2], [CLS] 5 6 7 [SEP], tags [3, 4] -> labels 0 3 0 4 0, weights 0 1 0 1 0
     """
     lengths, conventions, limit = layout.lengths, layout.conventions, layout.limit('inputs')
-    counts, examples = one_a_row(rows)
-    parts = [trim(example['inputs'], limit, conventions.eos_id) for example in examples]
+    counts, examples = arrays.one_a_row(rows)
+    parts = [arrays.trim(example['inputs'], limit, conventions.eos_id) for example in examples]
     labels = [np.zeros(len(part), np.int32) for part in parts]
     weights = [np.zeros(len(part), np.float32) for part in parts]
     for example, tags, weight in zip(examples, labels, weights, strict=True):
-        places = tag_places(example, limit)
+        places = arrays.tag_places(example, limit)
         tags[places] = example['targets'][: len(places)]
         weight[places] = 1
-    features, place = encoder_arrays(parts, counts, lengths['inputs'], conventions, examples)
+    place = arrays.Placement(parts, counts, lengths['inputs'], conventions)
+    features = place.encoder(examples)
     labels, weights = (np.concatenate(x) if x else 0 for x in (labels, weights))
     if piece != 'last':
-        each = [word_features(example, limit, piece, conventions) for example in examples]
+        each = [arrays.word_features(example, limit, piece, conventions) for example in examples]
         tails, counts = [np.concatenate(x) for x in zip(*each, strict=True)] if each else (0, 0)
         features['encoder_word_tails'] = place.fill(tails, 0)
         features['encoder_word_weights'] = place.fill(counts, 0, np.float32)
@@ -260,23 +240,15 @@ def tagging(
 
 @dataclasses.dataclass(frozen=True)
 class View:
-    """Batch format of a kind of task, and its options.
+    """Batch format of a kind of task, and its options."""
 
-    Attributes:
-      make: makes the arrays of a batch from its rows: one of the functions above.
-      sides: of which the arrays of tokens are, whose length a mesh may cut.
-      packs: whether a row may hold several examples.
-      labels: what a label is of, 'text' or 'word'; '' where targets are texts.
-      sums_tasks: whether `task_weights` beside the features make the loss a sum over tasks.
-      prepared: the view that a task is prepared for, where that is another one.
-    """
-
+    # Makes the arrays of a batch from its rows: one of the functions above.
     make: Callable[[Sequence[Row], Layout], dict[str, np.ndarray]]
-    sides: tuple[str, ...] = ('inputs',)
-    packs: bool = False
-    labels: str = ''
-    sums_tasks: bool = False
-    prepared: str = ''
+    sides: tuple[str, ...] = ('inputs',)  # Of the arrays whose length a mesh may cut.
+    packs: bool = False  # Whether a row may hold several examples.
+    labels: str = ''  # What a label is of, 'text' or 'word'; '' where targets are texts.
+    sums_tasks: bool = False  # Whether `task_weights` make the loss a sum over tasks.
+    prepared: str = ''  # The view that a task is prepared for, where that is another one.
 
     def __call__(self, rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
         """Makes the arrays of a batch."""
@@ -300,6 +272,6 @@ VIEWS = {
         f'tagging_{piece}': View(
             functools.partial(tagging, piece=piece), labels='word', prepared='tagging'
         )
-        for piece in WORD_PIECES[1:]
+        for piece in arrays.WORD_PIECES[1:]
     },
 }

@@ -29,14 +29,7 @@ from xlbench.data.prepared.format import (
     pack,
     vocabulary_folder,
 )
-from xlbench.data.prepared.freshness import (
-    code_fingerprint,
-)
-from xlbench.data.prepared.on_demand import (
-    ensure,
-    stale_at_once,
-    wait_for,
-)
+from xlbench.data.prepared.on_demand import ensure, stale_at_once, wait_for
 from xlbench.data.prepared.reader import (
     Prepared,
     is_there,
@@ -44,7 +37,6 @@ from xlbench.data.prepared.reader import (
     members,
     open_mixture,
     open_optional,
-    open_recorded,
     open_task,
 )
 from xlbench.data.prepared.writer import (

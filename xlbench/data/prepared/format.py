@@ -174,10 +174,6 @@ def pack(examples: Columns | Sequence[Record]) -> Packed:
     sides = [columns[side] for side in SIDES]
     lengths = np.stack([ids.sizes() for ids in sides], axis=1).astype(np.int32)
     largest = tuple(int(ids.values.max(initial=0)) for ids in sides)
-    return Packed(_pack_columns(columns), lengths, largest)
-
-
-def _pack_columns(columns: Columns) -> list[bytes]:
     names, values = sorted(columns), []
     for name in names:
         column = columns[name]
@@ -187,8 +183,8 @@ def _pack_columns(columns: Columns) -> list[bytes]:
             column = column.row_bytes()
         values.append(column)
     packer = msgpack.Packer(use_bin_type=True)
-    rows = zip(*values, strict=True)
-    return [checked_size(packer.pack(dict(zip(names, row, strict=True)))) for row in rows]
+    rows = (dict(zip(names, row, strict=True)) for row in zip(*values, strict=True))
+    return Packed([checked_size(packer.pack(row)) for row in rows], lengths, largest)
 
 
 def _as_columns(examples: Sequence[Record]) -> Columns:
@@ -255,13 +251,6 @@ class InputEntry(TypedDict):
     sha256: NotRequired[str]
 
 
-class LengthsEntry(TypedDict, total=False):
-    """The file of all lengths."""
-
-    file: str
-    sha256: str
-
-
 class SkippedEntry(TypedDict):
     """A bad record that was skipped."""
 
@@ -273,19 +262,18 @@ class SkippedEntry(TypedDict):
 class Manifest(TypedDict):
     """A manifest.json that `Writer` may have written, with any version of this code.
 
-    What `languages` and `metrics` hold is checked where it is used. With `draws`, this number of
-    neighbouring examples are one example, each time with other noise.
+    What `languages` and `metrics` hold is checked where it is used.
     """
 
     task: str
     split: str
     format: int
     num_examples: _Count
-    draws: NotRequired[Annotated[int, msgspec.Meta(ge=1, lt=2**20)]]
+    draws: NotRequired[Annotated[int, msgspec.Meta(ge=1, lt=2**20)]]  # See `Prepared.draws`.
     shards: list[ShardEntry]
     vocabulary: VocabularyEntry
     code: NotRequired[str | None]
-    lengths: NotRequired[LengthsEntry]
+    lengths: NotRequired[dict[str, str]]  # Its file and sha256.
     tokens: NotRequired[dict[str, dict[str, _Count]]]
     splits: NotRequired[list[str]]
     view: NotRequired[str]
@@ -320,12 +308,7 @@ def read_json(path: str) -> dict[str, Any]:
 
 
 def checked_manifest(path: str, content: dict[str, Any], task: str, split: str) -> Manifest:
-    """Checks the content of a manifest file.
-
-    Raises:
-      NotPrepared: no Writer wrote it.
-      UserError: it is hostile.
-    """
+    """Checks the content of a manifest; NotPrepared if no Writer wrote it, UserError if hostile."""
     if (content.get('task'), content.get('split')) != (task, split):
         there = errors.shortened(content.get('task')), errors.shortened(content.get('split'))
         raise NotPrepared(f'{path} is of {"/".join(there)}')

@@ -40,9 +40,8 @@ _NO_STATEMENTS = (
 def of_task_file(path: str | os.PathLike) -> str | None:
     """Hashes the versions, and the statements of a task file and of the tasks/ that it imports.
 
-    Args:
-      path: tasks/<first word of the task's name>.py; the versions alone count where there is none,
-        as for a task file of the user's own, which is among the inputs of its tasks.
+    The versions alone count where there is no such file, as for a task file of the user's own,
+    which is among the inputs of its tasks.
     """
     digest = hashlib.sha256(repr(sorted(VERSIONS.items())).encode())
     try:
@@ -79,19 +78,18 @@ def statements(source: bytes) -> str:
 def _with_neighbours(path: pathlib.Path) -> list[pathlib.Path]:
     """Lists the file if it exists, and the files of the same folder that it imports, in order."""
     files: dict[str, pathlib.Path] = {}
-    open_paths = [path]
-    while open_paths:
-        file = open_paths.pop()
+    names = [path.stem]
+    while names:
+        file = path.with_name(f'{names.pop()}.py')
         if file.name in files or not file.is_file():
             continue
         files[file.name] = file
         for node in ast.walk(ast.parse(file.read_bytes())):
-            if isinstance(node, ast.ImportFrom) and node.module in (tasks.__name__, 'tasks'):
-                open_paths += [path.with_name(f'{alias.name}.py') for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and (node.module or '').startswith(
-                f'{tasks.__name__}.'
-            ):
-                open_paths.append(path.with_name(f'{node.module.rpartition(".")[2]}.py'))
+            module = (node.module or '') if isinstance(node, ast.ImportFrom) else ''
+            if module in (tasks.__name__, 'tasks'):
+                names += [alias.name for alias in node.names]
+            elif module.startswith(f'{tasks.__name__}.'):
+                names.append(module.rpartition('.')[2])
     return [files[name] for name in sorted(files)]
 
 
@@ -129,11 +127,8 @@ def stale_reason(manifest: Manifest, root: str | None = None) -> str | None:
     """Says why a preparation no longer fits its inputs and code; None if it does.
 
     Prepared data that was copied somewhere without any of its input files stays valid: nothing
-    there could contradict it, and nothing there could make it again.
-
-    Args:
-      manifest: the content of manifest.json.
-      root: what relative input paths start from; default XLBENCH_DATA, else `data`.
+    there could contradict it, and nothing there could make it again. Relative paths of inputs
+    start from `root`, by default XLBENCH_DATA, else `data`.
     """
     root = root or os.environ.get('XLBENCH_DATA') or 'data'
     if manifest.get('format') != FORMAT:

@@ -1,5 +1,6 @@
 """Missing or stale preparations, made in a child process."""
 
+import functools
 import os
 import signal
 import subprocess
@@ -13,57 +14,39 @@ from xlbench.settings.blocks import Data
 from xlbench.system import errors
 
 
-def _is_missing(root: str, vocabulary: str, name: str, split: str) -> bool:
-    """Returns whether a task has, or may have, a split that is not prepared."""
-    known = members(root, vocabulary, name)
-    if not known:
-        return True
-    having = [task for task, splits in known.items() if not splits or split in splits]
-    return len(having) > sum(
-        task.name in having for task in open_optional(root, vocabulary, name, split)
-    )
-
-
 def ensure(
-    needed: Sequence[tuple[str, str]],
+    needed: Sequence[tuple[str, str]],  # (task or mixture, split) pairs.
     data: Data,
     *,
-    optional: Sequence[tuple[str, str]] = (),
-    texts: Sequence[tuple[str, str]] = (),
+    optional: Sequence[tuple[str, str]] = (),  # More pairs; of those tasks that have the split.
+    texts: Sequence[tuple[str, str]] = (),  # A vocabulary's texts; by default the first needed.
+    # Whether the run keeps a copy of the vocabulary. Another one is then trained only if there is
+    # something to prepare with it.
     has_copy: bool = False,
-    to_stderr: bool = False,
+    to_stderr: bool = False,  # Whether lines about it go to standard error, not to the output.
 ) -> None:
     """Makes what is missing or stale in a child process, the only one that needs TensorFlow.
-
-    Args:
-      needed: (task or mixture, split) pairs.
-      data: config.data.
-      optional: more such pairs, of which only the tasks are meant that have the split.
-      texts: pairs whose texts a vocabulary is trained on; by default the first of `needed`.
-      has_copy: whether the run keeps a copy of the vocabulary. Another one is then trained only if
-        there is something to prepare with it.
-      to_stderr: whether all lines about it go to standard error, not to standard output.
 
     Raises:
       SystemExit: the child failed; it has said why.
       UserError: a preparation is stale although the child has just made it.
     """
     root, vocabulary = data.root, data.vocabulary
+    say = functools.partial(print, file=sys.stderr if to_stderr else sys.stdout, flush=True)
     missing, reason, ready = _missing(needed, optional, root, vocabulary)
     path = os.path.expanduser(vocabulary)
     trained = []  # What the vocabulary is trained on.
     is_new = data.vocabulary_size and vocabulary.endswith('.model') and not os.path.isfile(path)
     if is_new and (missing or not has_copy):
         trained = list(dict.fromkeys(map(':'.join, texts or needed[:1])))
-        _say(f'training the vocabulary {vocabulary} on {",".join(trained)}', to_stderr)
+        say(f'training the vocabulary {vocabulary} on {",".join(trained)}')
     unseen = [f'{task.name}:{task.split}' for task in ready if task.manifest.get('unseen')]
     if unseen:
         names = ','.join(dict.fromkeys(unseen))
-        _say(
+        say(
             f'a function reads the data of {names}; the earlier preparation is used; if the data '
             f'has changed since: python -m xlbench.prepare --force --mixture={names} '
-            f'--root={root} --vocabulary={vocabulary}',
-            to_stderr,
+            f'--root={root} --vocabulary={vocabulary}'
         )
     command = [sys.executable, '-m', 'xlbench.prepare', f'--root={root}']
     if trained:
@@ -73,7 +56,7 @@ def ensure(
         command += [f'--{"texts" if missing else "mixture"}={",".join(trained)}']
     if missing:
         splits = 'split' if len(missing) == 1 else 'splits'
-        _say(f'preparing {len(missing)} {splits}, the last because {reason}', to_stderr)
+        say(f'preparing {len(missing)} {splits}, the last because {reason}')
         command += [f'--mixture={",".join(missing)}', f'--vocabulary={vocabulary}']
         command += ['--sample'] if data.sample else []
     if trained or missing:
@@ -94,12 +77,7 @@ def _missing(
     root: str,
     vocabulary: str,
 ) -> tuple[list[str], str, list[Prepared]]:
-    """Finds what has to be prepared.
-
-    Returns:
-      Its names, as `xlbench.prepare --mixture` takes them; why the last of them is missing; and the
-      needed tasks that are ready.
-    """
+    """Finds what `--mixture` has to be given, why the last of it is missing, and what is ready."""
     missing, reason, ready = [], '', []
     for name, split in needed:
         try:
@@ -108,14 +86,13 @@ def _missing(
             missing.append(f'{name}:{split}')
             reason = str(error)
     for name, split in optional:
-        if _is_missing(root, vocabulary, name, split):
+        known = members(root, vocabulary, name)
+        having = {task for task, splits in known.items() if not splits or split in splits}
+        opened = {task.name for task in open_optional(root, vocabulary, name, split)}
+        if not known or having - opened:
             missing.append(f'{name}:{split}?')
             reason = f'{name} has no prepared split {split!r}'
     return missing, reason, ready
-
-
-def _say(line: str, to_stderr: bool) -> None:
-    print(line, file=sys.stderr if to_stderr else sys.stdout, flush=True)
 
 
 def stale_at_once(reason: NotPrepared | str) -> errors.UserError:
@@ -127,12 +104,7 @@ def stale_at_once(reason: NotPrepared | str) -> errors.UserError:
 
 
 def _end_as(code: int) -> None:
-    """Ends the program if its child that prepares data has ended badly, with the same code.
-
-    Raises:
-      SystemExit: the child has said why, or was told to end, as this process was.
-      UserError: it was killed.
-    """
+    """Ends the program with the code of its child, if that ended badly; UserError if killed."""
     if code < 0 and -code not in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         raise errors.UserError(
             f'the preparation was ended by signal {-code} ({signal.Signals(-code).name})'

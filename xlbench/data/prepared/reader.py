@@ -11,22 +11,8 @@ import numpy as np
 from array_record.python import array_record_module
 
 from xlbench.data import readers
-from xlbench.data.prepared import freshness
-from xlbench.data.prepared.format import (
-    LENGTHS,
-    MANIFEST,
-    MIXTURE_KEYS,
-    SIDES,
-    Manifest,
-    NotPrepared,
-    Record,
-    checked_manifest,
-    decode,
-    folder,
-    read_json,
-    safe_name,
-    vocabulary_path,
-)
+from xlbench.data.prepared import format, freshness
+from xlbench.data.prepared.format import Manifest, NotPrepared, Record
 from xlbench.system import errors, untrusted
 
 _READER_OPTIONS = 'readahead_buffer_size:0'
@@ -37,11 +23,8 @@ _LENGTHS_IN_MEMORY = 2**20  # Of more examples they are read where they are need
 class Prepared:
     """One prepared task and split: random access to its examples.
 
-    Attributes:
-      folder: its path.
-      manifest: its description.
-      labels: the labels that the ids in targets stand for; by default the manifest's. Others have
-        to contain these; a record's ids are translated when it is read.
+    `labels` are those that the ids in targets stand for; by default the manifest's. Others have to
+    contain these; a record's ids are translated when it is read.
     """
 
     folder: str
@@ -65,7 +48,7 @@ class Prepared:
     @functools.cached_property
     def sha256(self) -> str:
         """Returns the SHA-256 of manifest.json, which names the SHA-256 of everything else."""
-        return readers.sha256(os.path.join(self.folder, MANIFEST))
+        return readers.sha256(os.path.join(self.folder, format.MANIFEST))
 
     @property
     def content(self) -> str:
@@ -95,18 +78,16 @@ class Prepared:
 
     @functools.cached_property
     def _lengths(self) -> np.ndarray:
-        path = os.path.join(self.folder, LENGTHS)
+        path = os.path.join(self.folder, format.LENGTHS)
+        if not os.path.isfile(path):
+            raise NotPrepared(f'{path} does not exist')
         try:
-            if not os.path.isfile(path):
-                raise FileNotFoundError
             # The header decides how much is read, so it is checked before.
             array = np.lib.format.open_memmap(path, mode='r')
             if array.dtype != np.dtype('<i4') or array.shape != (len(self), 2):
                 raise ValueError(f'{array.dtype}{list(array.shape)} for {len(self)} examples')
             if len(array) <= _LENGTHS_IN_MEMORY or array.dtype != np.int32:
                 array = np.array(array, np.int32)
-        except FileNotFoundError as error:
-            raise NotPrepared(f'{path} does not exist') from error
         except Exception as error:  # numpy reads the header as Python code, whose errors are many.
             if isinstance(error, OSError) and errors.is_withheld(error):
                 raise
@@ -132,7 +113,7 @@ class Prepared:
         return {'folder': self.folder, 'manifest': self.manifest, 'labels': self.labels}
 
     def _shard_path(self, shard: int) -> str:
-        name = safe_name(self.manifest['shards'][shard]['file'], 'shard file')
+        name = format.safe_name(self.manifest['shards'][shard]['file'], 'shard file')
         return os.path.join(self.folder, name)
 
     def _reader(self, shard: int) -> array_record_module.ArrayRecordReader:
@@ -170,14 +151,13 @@ class Prepared:
         for shard in np.unique(shards).tolist():
             where = np.flatnonzero(shards == shard)
             start = int(self._ends[shard - 1]) if shard else 0
-            reader = self._reader(shard)
-            path = self._shard_path(shard)
+            reader, path = self._reader(shard), self._shard_path(shard)
             try:
                 data = reader.read((numbers[where] - start).tolist())
                 if len(data) != len(where):
                     raise ValueError(f'{len(data)} records instead of {len(where)}')
                 for at, value in zip(where.tolist(), data, strict=True):
-                    records[at] = self._checked(decode(value), int(numbers[at]))
+                    records[at] = self._checked(format.decode(value), int(numbers[at]))
             except (RuntimeError, ValueError) as error:
                 raise self._broken(path, error) from error
         return records
@@ -185,7 +165,7 @@ class Prepared:
     def _checked(self, record: Record, index: int) -> Record:
         """Checks that a record is as long as lengths.npy says, from which batches are planned."""
         size = self.manifest['vocabulary']['size']
-        for name, expected in zip(SIDES, self._lengths[index], strict=True):
+        for name, expected in zip(format.SIDES, self._lengths[index], strict=True):
             value = record.get(name)
             if not isinstance(value, np.ndarray) or len(value) != expected:
                 raise ValueError(f'{name} of example {index} has not the {expected} tokens listed')
@@ -226,46 +206,30 @@ def language_places(
     return np.array([rows.get(lang, -1) + 1 for lang in (source_lang, target_lang)], np.int32)
 
 
-def open_task(root: str, vocabulary: str, task: str, split: str) -> Prepared:
-    """Opens one prepared task; NotPrepared if it is missing, stale or broken."""
-    prepared = _open(root, vocabulary, task, split)
-    if reason := freshness.stale_reason(prepared.manifest, root):
-        raise NotPrepared(f'{task}/{split} in {prepared.folder} is stale: {reason}')
-    return prepared
-
-
-def open_recorded(
-    root: str, vocabulary: str, task: str, split: str, content: str | None
+def open_task(
+    root: str, vocabulary: str, task: str, split: str, content: str | None = None
 ) -> Prepared:
-    """Opens one prepared task with the examples that a run has read, even if it is stale by now.
+    """Opens one prepared task; NotPrepared if it is missing, stale or broken.
 
-    `content` is `Prepared.content` as the run noted it; if it did not, a stale task will not do.
-
-    Raises:
-      NotPrepared: it is missing or broken, or holds other examples.
+    With `content`, as a run noted `Prepared.content`, it may be stale, but hold nothing else.
     """
-    if content is None:
-        return open_task(root, vocabulary, task, split)
-    prepared = _open(root, vocabulary, task, split)
-    if prepared.content != content:
-        raise NotPrepared(f'{task}/{split} in {prepared.folder} holds other examples by now')
-    return prepared
-
-
-def _open(root: str, vocabulary: str, task: str, split: str) -> Prepared:
-    """Opens one prepared task, stale or not; NotPrepared if it is missing or broken."""
-    place = folder(root, vocabulary, task, split)
+    place = format.folder(root, vocabulary, task, split)
     untrusted.check_tree(os.path.join(root, 'prepared'), place)
-    path = os.path.join(place, MANIFEST)
+    path = os.path.join(place, format.MANIFEST)
     if not os.path.isfile(path):
         raise NotPrepared(f'{task}/{split} is not prepared in {place}')
-    manifest = checked_manifest(path, read_json(path), task, split)
+    manifest = format.checked_manifest(path, format.read_json(path), task, split)
     prepared = Prepared(place, manifest)
     for index, shard in enumerate(manifest['shards']):
         shard_path = prepared._shard_path(index)
         if not os.path.isfile(shard_path) or os.path.getsize(shard_path) != shard['bytes']:
             raise NotPrepared(f'{shard_path} is missing or has not {shard["bytes"]} bytes')
     prepared.lengths()
+    if content is None:
+        if reason := freshness.stale_reason(manifest, root):
+            raise NotPrepared(f'{task}/{split} in {place} is stale: {reason}')
+    elif prepared.content != content:
+        raise NotPrepared(f'{task}/{split} in {place} holds other examples by now')
     return prepared
 
 
@@ -273,13 +237,14 @@ def open_mixture(
     root: str, vocabulary: str, name: str, split: str
 ) -> tuple[list[Prepared], list[float]]:
     """Opens the tasks of a mixture; with their rates. A task is a mixture of itself alone."""
-    path = os.path.join(vocabulary_path(root, vocabulary), f'{safe_name(name, "mixture")}.json')
+    parent, name = format.vocabulary_path(root, vocabulary), format.safe_name(name, 'mixture')
+    path = os.path.join(parent, f'{name}.json')
     if not untrusted.file(os.path.join(root, 'prepared'), os.path.abspath(path)):
         return [open_task(root, vocabulary, name, split)], [1.0]
-    content = read_json(path)
+    content = format.read_json(path)
     if content.get('code') and freshness.is_of_other_code(name, content['code']):
         raise NotPrepared(f'{path} is stale: {freshness.CHANGED}')
-    rates = content.get(split) if split not in MIXTURE_KEYS else None
+    rates = content.get(split) if split not in format.MIXTURE_KEYS else None
     if not isinstance(rates, dict) or not rates:
         raise NotPrepared(f'{path} has no split {split!r}')
     for task, rate in rates.items():
@@ -292,31 +257,31 @@ def open_mixture(
 
 def is_there(root: str, vocabulary: str, name: str) -> bool:
     """Returns whether any split of a task or mixture has been prepared, up to date or not."""
-    place = os.path.join(vocabulary_path(root, vocabulary), safe_name(name, 'name'))
+    place = os.path.join(format.vocabulary_path(root, vocabulary), format.safe_name(name, 'name'))
     return os.path.isdir(place) or os.path.isfile(f'{place}.json')
 
 
 def members(root: str, vocabulary: str, name: str) -> dict[str, tuple[str, ...]]:
     """Returns the prepared tasks of a task or mixture, with the splits that each can have."""
-    parent, tasks = vocabulary_path(root, vocabulary), [safe_name(name, 'name')]
+    parent, tasks = format.vocabulary_path(root, vocabulary), [format.safe_name(name, 'name')]
     with contextlib.suppress(NotPrepared):
-        content = read_json(os.path.join(parent, f'{name}.json'))
-        rates = [content[key] for key in content if key not in MIXTURE_KEYS]
+        content = format.read_json(os.path.join(parent, f'{name}.json'))
+        rates = [content[key] for key in content if key not in format.MIXTURE_KEYS]
         tasks = [task for of_split in rates if isinstance(of_split, dict) for task in of_split]
     splits_of: dict[str, tuple[str, ...]] = {}
     for task in dict.fromkeys(tasks):
-        folder = os.path.join(parent, safe_name(task, 'task'))
+        folder = os.path.join(parent, format.safe_name(task, 'task'))
         for split in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
-            path = os.path.join(folder, split, MANIFEST)
+            path = os.path.join(folder, split, format.MANIFEST)
             if split.startswith('.') or not os.path.isfile(path):
                 continue
             with contextlib.suppress(NotPrepared):
-                splits = read_json(path).get('splits')
+                splits = format.read_json(path).get('splits')
                 splits_of[task] = tuple(map(str, splits)) if isinstance(splits, list) else ()
     return splits_of
 
 
-def open_optional(root: str, vocabulary: str, name: str, split: str) -> list['Prepared']:
+def open_optional(root: str, vocabulary: str, name: str, split: str) -> list[Prepared]:
     """Opens those tasks of a task or mixture of which a split is prepared; there may be none."""
     tasks = []
     for task in members(root, vocabulary, name):

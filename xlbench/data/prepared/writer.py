@@ -7,30 +7,13 @@ import shutil
 import socket
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import TracebackType
 
 import numpy as np
 from array_record.python import array_record_module
 
 from xlbench.data import readers
-from xlbench.data.prepared import freshness
-from xlbench.data.prepared.format import (
-    FORMAT,
-    LENGTHS,
-    MANIFEST,
-    MIXTURE_KEYS,
-    SIDES,
-    Manifest,
-    NotPrepared,
-    Packed,
-    Record,
-    ShardEntry,
-    json_bytes,
-    pack,
-    read_json,
-    safe_name,
-    vocabulary_path,
-)
+from xlbench.data.prepared import format, freshness
+from xlbench.data.prepared.format import Manifest, Packed, Record, ShardEntry
 from xlbench.system import errors, files, locks
 
 SHARD_EXAMPLES = 50_000
@@ -82,8 +65,7 @@ def scratch(parent: str, name: str) -> Iterator[str]:
 def _swap_in(temporary: str, target: str, old: str) -> None:
     """Makes `temporary` the folder `target`; what was there goes away as a whole.
 
-    A folder cannot be renamed onto a full one, so an existing target steps aside first. A process
-    that is killed between the two renames leaves no target, and so a preparation to be made.
+    A process that is killed between the two renames leaves no target: a preparation to be made.
     """
     with contextlib.suppress(FileNotFoundError):
         os.rename(target, old)
@@ -93,13 +75,7 @@ def _swap_in(temporary: str, target: str, old: str) -> None:
 
 
 class _Shard:
-    """An ArrayRecord file that is being written; the lengths of its examples are put beside it.
-
-    Args:
-      path: of the file; its folder is made.
-      first: the number of its first example in the task and split.
-      vocabulary_size: every id is below it.
-    """
+    """An ArrayRecord file that is being written, see `write_shard`; with its lengths beside it."""
 
     def __init__(self, path: str, first: int, vocabulary_size: int):
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -109,7 +85,7 @@ class _Shard:
         self._file = array_record_module.ArrayRecordWriter(path, _WRITER_OPTIONS)
 
     def write(self, packed: Packed) -> None:
-        for side, (name, largest) in enumerate(zip(SIDES, packed.largest, strict=True)):
+        for side, (name, largest) in enumerate(zip(format.SIDES, packed.largest, strict=True)):
             sizes = packed.lengths[:, side]
             if not sizes.all():
                 number = self._first + self.examples + int(np.argmin(sizes))
@@ -128,7 +104,7 @@ class _Shard:
             self._file = None
 
     def finish(self) -> ShardEntry:
-        """Returns its entry in the manifest, still with the name of its part."""
+        """Returns its entry in the manifest, with the name of its part."""
         self.close()
         with open(self._path, 'rb') as file:
             os.fsync(file.fileno())
@@ -151,12 +127,8 @@ def write_shard(
 ) -> ShardEntry:
     """Writes one shard for `Writer.adopt`, perhaps on another machine, perhaps more than once.
 
-    Args:
-      folder: the `temporary` of the writer.
-      index: of the shard.
-      batches: its examples.
-      first: the number of its first example in the task and split.
-      vocabulary_size: every id is below it.
+    `folder` is the `temporary` of the writer, `first` the number of the shard's first example in
+    the task and split; every id is below `vocabulary_size`.
     """
     # Whoever writes the same shard at the same time has a file of its own.
     part = f'{index:05d}-{_host()}-{os.getpid()}-{threading.get_native_id()}'
@@ -172,16 +144,8 @@ def write_shard(
 class Writer:
     """Writes one preparation; the folder appears, complete, when the `with` block ends well.
 
-    What a killed writer leaves is removed by the next one that is `alone` with the folder.
-
-    Args:
-      folder: its path; its parents are made.
-      manifest: the keys that the caller knows; `format`, `code`, `num_examples`, `shards` and
-        `tokens` are filled in here.
-      shard_examples: examples of one ArrayRecord file.
-
-    Attributes:
-      temporary: the hidden folder that becomes it, inside the `with` block.
+    Inside the block it is `temporary`, a hidden folder. The manifest has the keys that the caller
+    knows; `format`, `code`, `num_examples`, `shards` and `tokens` are filled in here.
 
     Example:
       with Writer(folder(root, 'mt5', 'mtg_qg_en', 'train'), manifest=manifest) as writer:
@@ -205,12 +169,7 @@ class Writer:
         self.temporary = self._scratch.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
                 self._finish()
@@ -221,7 +180,7 @@ class Writer:
 
     def write_batch(self, records: Iterable[Record]) -> None:
         """Appends records, each with `inputs` and `targets` ids (eos included, untruncated)."""
-        self.write_packed(pack(list(records)))
+        self.write_packed(format.pack(list(records)))
 
     def write_packed(self, packed: Packed) -> None:
         """Appends examples."""
@@ -258,27 +217,24 @@ class Writer:
             shards.append(entry | {'file': name})
         shutil.rmtree(parts, ignore_errors=True)
         lengths = _joined(lengths_of_shards)
-        lengths_path = os.path.join(self.temporary, LENGTHS)
+        lengths_path = os.path.join(self.temporary, format.LENGTHS)
         with open(lengths_path, 'wb') as file:
             np.save(file, lengths, allow_pickle=False)
             file.flush()
             os.fsync(file.fileno())
         tokens = {
-            name: {
-                'total': int(lengths[:, column].sum(dtype=np.int64)),
-                'max': int(lengths[:, column].max(initial=0)),
-            }
-            for column, name in enumerate(SIDES)
+            name: {'total': int(column.sum(dtype=np.int64)), 'max': int(column.max(initial=0))}
+            for name, column in zip(format.SIDES, lengths.T, strict=True)
         }
         manifest = self._manifest | {
-            'format': FORMAT,
+            'format': format.FORMAT,
             'code': freshness.code_fingerprint(self._manifest['task']),
             'num_examples': len(lengths),
             'shards': shards,
-            'lengths': {'file': LENGTHS, 'sha256': readers.sha256(lengths_path)},
+            'lengths': {'file': format.LENGTHS, 'sha256': readers.sha256(lengths_path)},
             'tokens': tokens,
         }
-        files.write(os.path.join(self.temporary, MANIFEST), json_bytes(manifest))
+        files.write(os.path.join(self.temporary, format.MANIFEST), format.json_bytes(manifest))
         files.sync_folder(self.temporary)
         _swap_in(self.temporary, self.folder, self._old)
 
@@ -287,20 +243,20 @@ def write_mixture(
     root: str, vocabulary: str, name: str, split: str, rates: Mapping[str, float]
 ) -> None:
     """Writes or extends `<mixture>.json` by one split: {task: rate}."""
-    safe_name(name, 'mixture')
-    if safe_name(split, 'split') in MIXTURE_KEYS:
+    format.safe_name(name, 'mixture')
+    if format.safe_name(split, 'split') in format.MIXTURE_KEYS:
         raise errors.UserError(f'a split cannot be named {split!r} in a mixture file')
-    parent = vocabulary_path(root, vocabulary)
+    parent = format.vocabulary_path(root, vocabulary)
     os.makedirs(parent, exist_ok=True)
     path = os.path.join(parent, f'{name}.json')
-    new = {safe_name(task, 'task'): float(rate) for task, rate in rates.items()}
+    new = {format.safe_name(task, 'task'): float(rate) for task, rate in rates.items()}
     code = freshness.code_fingerprint(name)
     with locks.file(path, wait=_say):  # Others may be adding splits of their own.
         content: dict[str, str | dict[str, float] | None] = {}
         if os.path.isfile(path):
-            with contextlib.suppress(NotPrepared):
-                content = read_json(path)
+            with contextlib.suppress(format.NotPrepared):
+                content = format.read_json(path)
         if freshness.is_of_other_code(name, content.get('code')):
             content = {}  # Splits of other code are dropped: they are made anew.
         content |= {'name': name, 'code': code, split: new}
-        files.write(path, json_bytes(content))
+        files.write(path, format.json_bytes(content))

@@ -25,7 +25,6 @@ from xlbench.data.readers.dialogues import (
 from xlbench.data.readers.json_files import (
     Json,
     check_keys,
-    json_document,
     json_items,
     json_lines,
     kind_of,
@@ -34,11 +33,7 @@ from xlbench.data.readers.json_files import (
     read_squad,
     text_field,
 )
-from xlbench.data.readers.parallel import (
-    read_parallel,
-    read_tmx,
-    read_tsv,
-)
+from xlbench.data.readers.parallel import read_parallel, read_tmx, read_tsv
 from xlbench.data.readers.text_lines import (
     BROKEN,
     CR_INSIDE,
@@ -55,7 +50,6 @@ from xlbench.data.readers.text_lines import (
     find,
     good,
     letters,
-    lines,
     numbered,
     open_binary,
     raw_lines,

@@ -4,27 +4,10 @@ import itertools
 import math
 from collections.abc import Collection, Iterable, Iterator
 
-from xlbench.data.readers.json_files import (
-    Json,
-    check_keys,
-    items,
-    json_document,
-    json_items,
-    json_lines,
-    kind_of,
-    read_jsonl,
-    text_field,
-)
+from xlbench.data.readers import json_files, text_lines
+from xlbench.data.readers.json_files import Json, check_keys, items, kind_of, text_field
 from xlbench.data.readers.parallel import beside, check_aligned, fields, read_tsv
-from xlbench.data.readers.text_lines import (
-    BadRecord,
-    Item,
-    LeftOut,
-    Record,
-    broken_file,
-    convert,
-    numbered,
-)
+from xlbench.data.readers.text_lines import BadRecord, Item, LeftOut, Record, convert, numbered
 from xlbench.system.errors import shortened
 
 
@@ -79,15 +62,14 @@ def read_parallel_dialogues(
         yield _utterances(line, separator)
 
     sides = (convert(path, numbered(path), said) for path in (source_path, target_path))
-    for number, both in enumerate(beside(*sides), 1):
-        if isinstance(both, BadRecord):
-            yield both
-        elif len(both[0]) != len(both[1]):
-            reason = f'{len(both[1])} utterances, and {len(both[0])} in {source_path}'
-            yield BadRecord(target_path, number, reason)
-        else:
-            for source, target in zip(*both, strict=True):
-                yield {'dialogue': str(number - 1), 'source': source, 'target': target}
+
+    def pairs(number: int, both: tuple[list[str], list[str]]) -> Iterator[Record]:
+        if len(both[0]) != len(both[1]):
+            raise ValueError(f'{len(both[1])} utterances, and {len(both[0])} in {source_path}')
+        for source, target in zip(*both, strict=True):
+            yield {'dialogue': str(number - 1), 'source': source, 'target': target}
+
+    yield from convert(target_path, beside(*sides), pairs)
 
 
 def read_dialogues_json(
@@ -95,13 +77,8 @@ def read_dialogues_json(
 ) -> Iterator[Record | BadRecord]:
     """Reads a JSON list of objects, each with a dialogue: a list of turns, or of [message, reply].
 
-    A dialogue with any fault is a BadRecord as a whole.
-
-    Args:
-      path: the file.
-      key: of the dialogue in an object.
-      words: key of the utterance in a turn that is an object; other turns are texts.
-      by_line: whether each line has one of the objects (.jsonl).
+    A dialogue with any fault is a BadRecord as a whole. `words` is the key of the utterance in a
+    turn that is an object; other turns are texts. With `by_line` each line has an object (.jsonl).
 
     Example: [{"persona": ["I like tea ."], "dialogue": [["hello !", "hi , tea ?"]]}] ->
       {'dialogue': '0', 'message': 'hello !', 'reply': 'hi , tea ?'}; dialogue counts from 0.
@@ -113,8 +90,8 @@ def read_dialogues_json(
             yield {'dialogue': str(number - 1), 'message': message, 'reply': reply}
 
     if by_line:
-        return convert(path, json_lines(path), pairs)
-    return convert(path, json_items(path), pairs, '')
+        return convert(path, json_files.json_lines(path), pairs)
+    return convert(path, json_files.json_items(path), pairs, '')
 
 
 def _turn_pairs(turns: list[Json], place: str, words: str) -> Iterator[tuple[str, str]]:
@@ -154,10 +131,8 @@ def read_pairs(path: str) -> Iterator[Record | BadRecord]:
 def read_responses(path: str, mapping: str | None = None) -> Iterator[Record | BadRecord]:
     """Reads MRS's response set: TAB-separated language-model score, text, cluster, maybe more.
 
-    Args:
-      path: response_lm_cluster.txt; its texts must differ.
-      mapping: response.mapping.txt; each line has the text of the same line of `path`, a TAB, and
-        the text to display.
+    The texts of response_lm_cluster.txt must differ. Each line of response.mapping.txt, `mapping`,
+    has the text of the same line, a TAB, and the text to display.
 
     Example: '-3.5\\tOkay!\\t17', mapping 'Okay!\\tOK' ->
       {'lm_score': '-3.5', 'reply': 'Okay!', 'cluster': '17', 'display': 'OK'}; without a mapping
@@ -170,21 +145,17 @@ def read_responses(path: str, mapping: str | None = None) -> Iterator[Record | B
     shown: Iterable[Record | BadRecord] = itertools.repeat({'display': ''})
     if mapping:
         shown = read_tsv(mapping, ('response', 'display'), strip=True)
-    for number, both in enumerate(beside(responses, shown), 1):
-        if isinstance(both, BadRecord):
-            yield both
-            continue
-        record, other = both
-        text, response = record['reply'], other.get('response')
-        if mapping and response != text:
-            reason = f'maps {response!r}, but this line of the response set has {text!r}'
-            raise broken_file(mapping, number, reason)
-        elif text in first:
-            reason = f'{text!r} is on line {first[text]} already; responses must differ'
-            yield BadRecord(path, number, reason)
-        else:
-            first[text] = number
-            yield record | {'display': other['display']}
+
+    def response(number: int, both: tuple[Record, Record]) -> Iterator[Record]:
+        (record, other), text = both, both[0]['reply']
+        if mapping and other['response'] != text:
+            reason = f'maps {other["response"]!r}, but this line of the response set has {text!r}'
+            raise text_lines.broken_file(mapping, number, reason)
+        if (line := first.setdefault(text, number)) != number:
+            raise ValueError(f'{text!r} is on line {line} already; responses must differ')
+        yield record | {'display': other['display']}
+
+    yield from convert(path, beside(responses, shown), response)
 
 
 def _response(_: int, line: str) -> Iterator[Record]:
@@ -224,15 +195,15 @@ def read_interviews(path: str, others: Collection[str] = ()) -> Iterator[Item]:
         summary = text_field(value['summary'], 'summary')
         yield {'id': name, 'dialogue': _dialogue(value), 'summary': summary}
 
-    yield from convert(path, json_items(path), interview, 'object')
+    yield from convert(path, json_files.json_items(path), interview, 'object')
     if missing := sorted(others - seen):
         reason = f'{len(missing)} interviews of the list of ids are not there, such as {missing[0]}'
-        raise broken_file(path, 0, reason)
+        raise text_lines.broken_file(path, 0, reason)
 
 
 def read_split_ids(path: str) -> frozenset[str]:
     """Reads the ids in a JSON object of lists, {"train": ["NPR-1", ...], ...}."""
-    splits = json_document(path)
+    splits = json_files.json_document(path)
     try:
         if not isinstance(splits, dict):
             raise ValueError(f'the file is {kind_of(splits)}, not an object of lists of ids')
@@ -242,7 +213,7 @@ def read_split_ids(path: str) -> frozenset[str]:
             for number, value in enumerate(items(splits, split, 'the file'), 1)
         )
     except ValueError as error:
-        raise broken_file(path, 0, str(error)) from None
+        raise text_lines.broken_file(path, 0, str(error)) from None
 
 
 def read_translations(path: str) -> Iterator[Record | BadRecord]:
@@ -254,7 +225,7 @@ def read_translations(path: str) -> Iterator[Record | BadRecord]:
       {'id': 'NPR-1', 'summary': 'Eine Pflanze.'}
     """
     fields = {'id': 'id', 'summary': 'summary'}
-    for record in read_jsonl(path, fields, may_be_empty=['summary']):
+    for record in json_files.read_jsonl(path, fields, may_be_empty=['summary']):
         if isinstance(record, BadRecord) or record['summary']:
             yield record
 

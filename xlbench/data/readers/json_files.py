@@ -6,18 +6,8 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import IO
 
-from xlbench.data.readers.text_lines import (
-    BROKEN,
-    UTF16,
-    BadRecord,
-    Record,
-    broken,
-    broken_file,
-    convert,
-    numbered,
-    open_binary,
-    read_whole,
-)
+from xlbench.data.readers import text_lines
+from xlbench.data.readers.text_lines import BadRecord, Record
 from xlbench.system import errors, untrusted
 from xlbench.system.files import Json
 
@@ -75,13 +65,13 @@ def json_lines(path: str) -> Iterator[tuple[int, dict[str, Json]] | BadRecord]:
             reason = f'not JSON: {error.msg} at column {error.colno}'
             if number == 1 and line.lstrip().startswith('['):
                 reason += '; a file that is one JSON array has to end in .json'
-                raise broken_file(path, number, reason) from None
+                raise text_lines.broken_file(path, number, reason) from None
             raise ValueError(reason) from None
         if not isinstance(value, dict):
             raise ValueError(f'{kind_of(value)}, not an object')
         yield number, value
 
-    return convert(path, numbered(path), numbered_object)
+    return text_lines.convert(path, text_lines.numbered(path), numbered_object)
 
 
 def check_keys(value: Json, keys: Iterable[str]) -> None:
@@ -99,10 +89,7 @@ def read_jsonl(
 ) -> Iterator[Record | BadRecord]:
     """Reads a JSON object on each line.
 
-    Args:
-      path: the file.
-      fields: record field -> key of the object.
-      may_be_empty: the record fields whose text may be ''.
+    `fields` gives the key of the object by the record's field, of which some may be ''.
 
     Example: {"src": "Der Zug hielt.", "tgt": "Halt"}, fields {'inputs': 'src', 'targets': 'tgt'} ->
       {'inputs': 'Der Zug hielt.', 'targets': 'Halt'}
@@ -115,24 +102,24 @@ def read_jsonl(
             for name, key in fields.items()
         }
 
-    return convert(path, json_lines(path), texts)
+    return text_lines.convert(path, json_lines(path), texts)
 
 
 def json_document(path: str) -> Json:
     """Parses a JSON file; UserError if it is not JSON."""
-    data = read_whole(path)
+    data = text_lines.read_whole(path)
     try:
-        if data.startswith(UTF16):
+        if data.startswith(text_lines.UTF16):
             raise ValueError('begins as UTF-16 does; save it as UTF-8')
         return parse_json(data.decode())
     except UnicodeDecodeError as error:
-        line = data.count(b'\n', 0, error.start) + 1
-        raise broken_file(path, line, f'not UTF-8: byte 0x{data[error.start]:02x}') from None
+        line, reason = data.count(b'\n', 0, error.start) + 1, f'byte 0x{data[error.start]:02x}'
+        raise text_lines.broken_file(path, line, f'not UTF-8: {reason}') from None
     except json.JSONDecodeError as error:
         reason = f'not JSON: {error.msg} at column {error.colno}'
-        raise broken_file(path, error.lineno, reason) from None
+        raise text_lines.broken_file(path, error.lineno, reason) from None
     except ValueError as error:
-        raise broken_file(path, 0, str(error)) from None
+        raise text_lines.broken_file(path, 0, str(error)) from None
 
 
 def items(value: Json, key: str, place: str) -> list[Json]:
@@ -163,14 +150,14 @@ def read_squad(path: str) -> Iterator[Record | BadRecord]:
     try:
         articles = items(document, 'data', 'the file')
     except ValueError as error:
-        raise broken_file(path, 0, str(error)) from None
+        raise text_lines.broken_file(path, 0, str(error)) from None
     first: dict[str, str] = {}  # Id -> the place of its first question.
 
     def paragraphs(number: int, article: Json) -> Iterator[tuple[int, tuple[str, Record, Json]]]:
         place = f'article {number}'
         values = items(article, 'paragraphs', place)
-        title = text_field(article.get('title') or '-', f'title of {place}')
-        title = title if article.get('title') else ''
+        title = article.get('title') or ''
+        title = title and text_field(title, f'title of {place}')
         for index, paragraph in enumerate(values):
             inner = f'{place} {errors.shortened(title)}, paragraph {index + 1}'
             common = {'title': title, 'article': str(number - 1), 'paragraph': str(index)}
@@ -187,32 +174,24 @@ def read_squad(path: str) -> Iterator[Record | BadRecord]:
 
     def record(_: int, found: tuple[str, Record, Json]) -> Iterator[Record]:
         place, common, question = found
-        made = common | _squad_question(question, common['context'], place)
-        if (there := first.setdefault(made['id'], place)) != place:
-            raise ValueError(f'{place} has the id {errors.shortened(made["id"])} of {there}')
-        yield made
+        answers = items(question, 'answers', place)
+        name = text_field(question.get('id'), f'id of {place}')
+        asked = text_field(question.get('question'), f'question of {place}')
+        if not answers or not isinstance(answers[0], dict):
+            raise ValueError(f'{place} has no answer')
+        answer = text_field(answers[0].get('text'), f'answer of {place}')
+        start = answers[0].get('answer_start')
+        at = f'answer_start of {place} is {errors.shortened(start)}'
+        if not isinstance(start, int) or isinstance(start, bool) or start < 0:
+            raise ValueError(f'{at}, not a position')
+        if not common['context'].startswith(answer, start):
+            raise ValueError(f'{at}, where the context has another text')
+        if (there := first.setdefault(name, place)) != place:
+            raise ValueError(f'{place} has the id {errors.shortened(name)} of {there}')
+        yield common | {'id': name, 'question': asked, 'answer': answer}
 
-    found = convert(path, enumerate(articles, 1), paragraphs, '')
-    yield from convert(path, convert(path, found, questions, ''), record, '')
-
-
-def _squad_question(question: Json, context: str, place: str) -> Record:
-    """Returns the fields of one question; ValueError names the place."""
-    answers = items(question, 'answers', place)
-    record = {
-        'id': text_field(question.get('id'), f'id of {place}'),
-        'question': text_field(question.get('question'), f'question of {place}'),
-    }
-    if not answers or not isinstance(answers[0], dict):
-        raise ValueError(f'{place} has no answer')
-    answer = text_field(answers[0].get('text'), f'answer of {place}')
-    start = answers[0].get('answer_start')
-    if not isinstance(start, int) or isinstance(start, bool) or start < 0:
-        raise ValueError(f'answer_start of {place} is {errors.shortened(start)}, not a position')
-    if not context.startswith(answer, start):
-        start = errors.shortened(start)
-        raise ValueError(f'answer_start of {place} is {start}, where the context has another text')
-    return record | {'answer': answer}
+    found = text_lines.convert(path, enumerate(articles, 1), paragraphs, '')
+    yield from text_lines.convert(path, text_lines.convert(path, found, questions, ''), record, '')
 
 
 _BLOCK = 1 << 20  # Bytes that are read at once.
@@ -229,18 +208,19 @@ def json_items(path: str) -> Iterator[tuple[int, Json]]:
     """
     number, text = 0, None
     try:
-        with open_binary(path) as file:
+        with text_lines.open_binary(path) as file:
             text = _Text(file)
-            for number, value in enumerate(_values(text), 1):
+            for number, value in enumerate(text.values(), 1):
                 yield number, value
-    except BROKEN as error:
-        raise broken_file(path, 0, f'{broken(error)}{_after(number)}') from error
+    except text_lines.BROKEN as error:
+        reason = f'{text_lines.broken(error)}{_after(number)}'
+        raise text_lines.broken_file(path, 0, reason) from error
     except UnicodeDecodeError as error:
         reason = f'not UTF-8: byte 0x{error.object[error.start]:02x}{_after(number)}'
-        raise broken_file(path, 0, reason) from None
+        raise text_lines.broken_file(path, 0, reason) from None
     except ValueError as error:
         line = text.line if text else 0
-        raise broken_file(path, line, f'{error}{_after(number)}') from None
+        raise text_lines.broken_file(path, line, f'{error}{_after(number)}') from None
 
 
 def _after(number: int) -> str:
@@ -263,7 +243,7 @@ class _Text:
 
     def _read(self) -> None:
         block = self._file.read(_BLOCK)
-        if not self._text and block.startswith(UTF16):
+        if not self._text and block.startswith(text_lines.UTF16):
             raise ValueError('begins as UTF-16 does; save it as UTF-8')
         self._ended, self._lines = not block, self.line
         self._text = self._text[self._at :] + self._decoder.decode(block, self._ended)
@@ -277,11 +257,28 @@ class _Text:
                 return self._text[self._at : self._at + 1]
             self._read()
 
-    def skip(self) -> None:
-        self._at += 1
+    def takes(self, character: str) -> bool:
+        """Moves behind the next character that is not a space, if it is this one."""
+        found = self.next() == character
+        self._at += found
+        return found
+
+    def values(self) -> Iterator[Json]:
+        """Yields the values of an array; ValueError says what is wrong with it."""
+        if not self.takes('['):
+            raise ValueError('the file is not a list of objects')
+        if not self.takes(']'):
+            yield self.value()
+            while self.takes(','):
+                yield self.value()
+            if not self.takes(']'):
+                raise ValueError('no comma' if self.next() else 'the file ends inside the list')
+        if self.next():
+            raise ValueError('something follows the list')
 
     def value(self) -> Json:
-        """Returns the JSON value that begins here; ValueError if there is none."""
+        """Returns the JSON value that comes next; ValueError if there is none."""
+        self.next()
         before = -1
         while True:
             try:
@@ -308,21 +305,3 @@ class _Text:
             untrusted.check_depth(value, 'the JSON')
         self._at = end
         return value
-
-
-def _values(text: _Text) -> Iterator[Json]:
-    """Yields the values of an array; ValueError says what is wrong with it."""
-    if text.next() != '[':
-        raise ValueError('the file is not a list of objects')
-    text.skip()
-    if text.next() != ']':
-        yield text.value()
-        while text.next() == ',':
-            text.skip()
-            text.next()
-            yield text.value()
-        if (character := text.next()) != ']':
-            raise ValueError('no comma' if character else 'the file ends inside the list')
-    text.skip()
-    if text.next():
-        raise ValueError('something follows the list')

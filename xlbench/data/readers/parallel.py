@@ -8,34 +8,16 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from xml.parsers import expat
 
-from xlbench.data.readers.text_lines import (
-    BROKEN,
-    BadRecord,
-    Item,
-    LeftOut,
-    Record,
-    Value,
-    broken,
-    broken_file,
-    convert,
-    count_lines,
-    numbered,
-    open_binary,
-)
+from xlbench.data.readers import text_lines
+from xlbench.data.readers.text_lines import BadRecord, Item, LeftOut, Record, Value
 from xlbench.system import untrusted
 
 
 def fields(line: str, columns: Sequence[str], *, unused: int = 0, strip: bool = False) -> Record:
-    """Splits a line into TAB-separated columns; a single column may hold TABs.
+    """Splits a line into TAB-separated columns; ValueError if it has others, or an empty one.
 
-    Args:
-      line: the line.
-      columns: names of the columns; none may be empty.
-      unused: number of further columns, with any content.
-      strip: whether spaces around a text are removed.
-
-    Raises:
-      ValueError: the line has other columns.
+    A single column may hold TABs. `unused` further columns may have any content. With `strip`,
+    spaces around a text are removed.
     """
     num_columns = len(columns) + unused
     parts = [line] if num_columns == 1 else line.split('\t')
@@ -54,9 +36,10 @@ def fields(line: str, columns: Sequence[str], *, unused: int = 0, strip: bool = 
 
 def check_aligned(*paths: str) -> None:
     """Raises UserError, with the first line without partner, for two files of unequal lengths."""
-    (fewest, shorter), (most, longer) = sorted((count_lines(path), path) for path in paths)
+    counts = sorted((text_lines.count_lines(path), path) for path in paths)
+    (fewest, shorter), (most, longer) = counts
     if fewest < most:
-        raise broken_file(
+        raise text_lines.broken_file(
             shorter,
             fewest + 1,
             f'has {fewest} lines but {longer} has {most}; line n of both must be the same example',
@@ -69,31 +52,25 @@ def read_parallel(
     source_columns: Sequence[str] = ('source',),
     target_columns: Sequence[str] = ('target',),
 ) -> Iterator[Record | BadRecord]:
-    """Reads two files that are aligned line by line.
+    """Reads two files that are aligned line by line; for the columns see `fields`.
 
     The lines are counted before the first record: after a missing line every pair would be wrong
     unnoticed.
-
-    Args:
-      source_path, target_path: the files.
-      source_columns, target_columns: names of the TAB-separated columns of a line. A single column
-        is the whole line, with any TABs.
 
     Example: 'Rome is old.\\tRome' and 'What is old?', with source_columns ('passage', 'answer') ->
       {'passage': 'Rome is old.', 'answer': 'Rome', 'target': 'What is old?'}
     """
     check_aligned(source_path, target_path)
     sides = read_tsv(source_path, source_columns), read_tsv(target_path, target_columns)
-    for both in beside(*sides):
-        yield both if isinstance(both, BadRecord) else both[0] | both[1]
+    yield from text_lines.convert(source_path, beside(*sides), lambda _, both: [both[0] | both[1]])
 
 
 def beside(
     left: Iterable[Value | BadRecord], right: Iterable[Value | BadRecord]
-) -> Iterator[tuple[Value, Value] | BadRecord]:
-    """Yields pairs of the items of two files, or the BadRecord of either."""
-    for both in zip(left, right, strict=False):  # One side may have no end.
-        yield next((side for side in both if isinstance(side, BadRecord)), both)
+) -> Iterator[tuple[int, tuple[Value, Value]] | BadRecord]:
+    """Yields numbered pairs of the items of two files, or the BadRecord of either."""
+    for number, both in enumerate(zip(left, right, strict=False), 1):  # One may have no end.
+        yield next((side for side in both if isinstance(side, BadRecord)), (number, both))
 
 
 def read_tsv(
@@ -108,7 +85,7 @@ def read_tsv(
     def of_line(_: int, line: str) -> Iterator[Record]:
         yield fields(line, columns, unused=unused, strip=strip)
 
-    return convert(path, numbered(path), of_line)
+    return text_lines.convert(path, text_lines.numbered(path), of_line)
 
 
 _BLOCK = 1 << 16
@@ -130,22 +107,20 @@ def read_tmx(path: str, source_lang: str, target_lang: str) -> Iterator[Item]:
     units = _Units()
     langs = {'source': source_lang.lower(), 'target': target_lang.lower()}
     try:
-        with open_binary(path) as file:
+        with text_lines.open_binary(path) as file:
             while True:
                 block = file.read(_BLOCK)
-                units.feed(block)
-                for line, texts in units.taken():
+                for line, texts in units.feed(block):
                     yield _item(path, line, texts, langs)
                 if not block:
                     break
     except _Refused as error:
-        raise broken_file(path, units.line, str(error)) from None
+        raise text_lines.broken_file(path, units.line, str(error)) from None
     except expat.ExpatError as error:
         reason = f'not well-formed XML: {expat.ErrorString(error.code)}'
-        raise broken_file(path, error.lineno, reason) from None
-    except (*BROKEN, LookupError, UnicodeError) as error:  # An encoding that nobody knows.
-        reason = broken(error) if isinstance(error, BROKEN) else f'cannot be read: {error}'
-        raise broken_file(path, units.line, reason) from error
+        raise text_lines.broken_file(path, error.lineno, reason) from None
+    except (*text_lines.BROKEN, LookupError, UnicodeError) as error:  # An unknown encoding, too.
+        raise text_lines.broken_file(path, units.line, text_lines.broken(error)) from error
 
 
 def _item(path: str, line: int, texts: dict[str, str], langs: dict[str, str]) -> Item:
@@ -184,15 +159,13 @@ class _Units:
     def line(self) -> int:
         return self._parser.CurrentLineNumber
 
-    def feed(self, block: bytes) -> None:
-        """Reads on; an empty block ends the file."""
+    def feed(self, block: bytes) -> list[tuple[int, dict[str, str]]]:
+        """Reads on, and returns the units that end; an empty block ends the file."""
         self._fed += len(block)
         self._parser.Parse(block, not block)
         # The rest is one tag, comment or the like without end.
         if self._fed - max(self._parser.CurrentByteIndex, 0) > untrusted.LINE_BYTES.value + _BLOCK:
             raise untrusted.LINE_BYTES.exceeded('a tag or comment is too long')
-
-    def taken(self) -> list[tuple[int, dict[str, str]]]:
         done, self._done = self._done, []
         return done
 

@@ -2,7 +2,7 @@
 
 import collections
 import dataclasses
-import fnmatch
+import glob
 import gzip
 import hashlib
 import os
@@ -16,16 +16,10 @@ from xlbench.system import errors, untrusted
 
 @dataclasses.dataclass(frozen=True)
 class BadRecord:
-    """A record that cannot be used.
-
-    Attributes:
-      path: the file.
-      line: from 1; 0 if the reason concerns the whole file or names the place itself.
-      reason: the fault, in plain words.
-    """
+    """A record that cannot be used."""
 
     path: str
-    line: int
+    line: int  # From 1; 0 if the reason concerns the whole file or names the place itself.
     reason: str
 
     def __str__(self) -> str:
@@ -46,18 +40,14 @@ class LeftOut:
 
 
 class BadRecords:
-    """Skips bad records while `allow()` is true.
-
-    Attributes:
-      skipped: the bad records that were skipped.
-      left_out: reason -> number of sound records that the task does not use.
-      error: the error that ended the reading; another thread may have hidden the exception.
-    """
+    """Skips bad records while `allow()` is true."""
 
     def __init__(self, allow: Callable[[], bool] = lambda: False):
         self._allow = allow
         self.skipped: list[BadRecord] = []
+        # Reason -> number of sound records that the task does not use.
         self.left_out: collections.Counter[str] = collections.Counter()
+        # It ended the reading; another thread may have hidden the exception.
         self.error: errors.UserError | None = None
 
     def add(self, record: BadRecord) -> None:
@@ -68,6 +58,16 @@ class BadRecords:
                 '--skip_bad=N, which skips up to N such records'
             )
         self.skipped.append(record)
+
+    def usable(self, items: Iterable['Value | BadRecord | LeftOut']) -> Iterator['Value']:
+        """Yields the usable items; `add`s bad records, and counts those that are left out."""
+        for item in items:
+            if isinstance(item, BadRecord):
+                self.add(item)
+            elif isinstance(item, LeftOut):
+                self.left_out[item.reason] += 1
+            else:
+                yield item
 
 
 Record = dict[str, str]
@@ -92,12 +92,8 @@ def find(path: str) -> list[str]:
         if os.path.isfile(name):
             return [name]
     folder, pattern = os.path.split(path)
-    try:
-        names = [n for n in os.listdir(folder or '.') if fnmatch.fnmatchcase(n, pattern)]
-    except OSError:
-        return []
-    paths = {os.path.join(folder, n) for n in names if not n.startswith('.')}
-    paths = {p for p in paths if os.path.isfile(p)}
+    found = (os.path.join(folder, name) for name in glob.glob(pattern, root_dir=folder or '.'))
+    paths = set(filter(os.path.isfile, found))
     return sorted(p for p in paths if not (p.endswith('.gz') and p.removesuffix('.gz') in paths))
 
 
@@ -146,8 +142,7 @@ def raw_lines(file: IO[bytes]) -> Iterator[bytes]:
 def decoded(raw: bytes, number: int, inner_cr: bool = False) -> str:
     """Decodes line `number` (from 1) of `raw_lines`, without its end or a byte order mark.
 
-    Raises:
-      ValueError: it is not a text, or has a \\r without `inner_cr`.
+    ValueError if it is not a text, or has a \\r without `inner_cr`.
     """
     text = raw.removeprefix(BOM) if number == 1 else raw
     text = text.removesuffix(b'\n').removesuffix(b'\r')
@@ -168,8 +163,8 @@ CR_INSIDE = (
 )
 
 
-def lines(path: str, inner_cr: bool = False) -> Iterator[str | BadRecord]:
-    """Yields the lines of a file as texts; a BadRecord for each that is not a text.
+def numbered(path: str, inner_cr: bool = False) -> Iterator[tuple[int, str] | BadRecord]:
+    """Yields the lines of a file with their numbers, from 1; a BadRecord for each that is no text.
 
     A \\r inside a line is allowed with `inner_cr` only.
     """
@@ -179,7 +174,7 @@ def lines(path: str, inner_cr: bool = False) -> Iterator[str | BadRecord]:
             for raw in raw_lines(file):
                 number += 1
                 try:
-                    yield decoded(raw, number, inner_cr)
+                    yield number, decoded(raw, number, inner_cr)
                 except ValueError as error:
                     # A file without line ends, or in another encoding, is wrong as a whole.
                     if number == 1 and (raw[-1:] != b'\n' or raw.startswith(UTF16)):
@@ -187,12 +182,6 @@ def lines(path: str, inner_cr: bool = False) -> Iterator[str | BadRecord]:
                     yield BadRecord(path, number, str(error))
     except BROKEN as error:
         raise broken_file(path, number + 1, broken(error)) from error
-
-
-def numbered(path: str) -> Iterator[tuple[int, str] | BadRecord]:
-    """Yields the lines of a file with their numbers, from 1, or BadRecords; see `lines`."""
-    for number, line in enumerate(lines(path), 1):
-        yield line if isinstance(line, BadRecord) else (number, line)
 
 
 def convert(
@@ -207,8 +196,7 @@ def convert(
       path: the file.
       values: with the numbers of their lines, such as those of `numbered`.
       make: (number, value) -> records; raises ValueError for a wrong value.
-      what: the thing that is numbered instead of lines, such as 'object'; '' if reasons name the
-        number themselves.
+      what: what is numbered instead of lines, such as 'object'; '' if reasons name the number.
     """
     for item in values:
         if isinstance(item, BadRecord):

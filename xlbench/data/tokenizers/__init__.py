@@ -20,14 +20,10 @@ spells bytes. The path of the spiece.model itself gives the bytes.
 From the hub only the named small files below are fetched, never weights, pickles or code.
 """
 
-from xlbench.data.tokenizers.hugging_face import (
-    HUB_NAMES,
-    HuggingFaceTokenizer,
-    MarianTokenizer,
-    XlmTokenizer,
-)
+from xlbench.data.tokenizers.hugging_face import HuggingFaceTokenizer
 from xlbench.data.tokenizers.loading import (
     CONVERTED,
+    HUB_NAMES,
     PAIR_COPY,
     SAMPLE_FILES,
     SAMPLE_SIZES,

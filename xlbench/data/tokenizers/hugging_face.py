@@ -1,8 +1,7 @@
 """Vocabularies in the files of Hugging Face.
 
 Most are run by its library. Marian's (SentencePiece for each side), whose tokeniser is in Python
-there, are run here. So is XLM's there (arXiv:1901.07291: the words of Moses, cut by byte-pair
-encoding), where Moses takes the time.
+there, are run here. XLM's (arXiv:1901.07291) is left in Python, as Moses takes the time.
 """
 
 import re
@@ -15,34 +14,20 @@ import tokenizers
 from xlbench.benchmarks import languages
 from xlbench.data import vocabularies
 from xlbench.data.tokenizers import objects
-from xlbench.data.tokenizers.tokenizer import (
-    MOST_PIECES,
-    Tokenizer,
-    digest,
-    model_vocab_size,
-    num_threads,
-)
+from xlbench.data.tokenizers.tokenizer import Tokenizer, digest, model_vocab_size, num_threads
 from xlbench.huggingface import sentencepiece_models
 from xlbench.system import errors, untrusted
 
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
 
-# Short names. Every size of mT5 and of T5 1.1 has the same vocabulary.
-HUB_NAMES = {
-    'mt5': 'google/mt5-base',
-    't5': 'google/t5-v1_1-base',
-}
-VOCABULARY_FILES = tuple(
-    dict.fromkeys(file for family in vocabularies.FAMILIES.values() for file in family.files)
-)
+_MOST_PIECES = 1 << 24  # The largest vocabularies have a million.
 
 
 class HuggingFaceTokenizer(Tokenizer):
     """The vocabulary files of a model, run by the `tokenizers` library.
 
-    Attributes:
-      has_bytes: whether it has pieces that are bytes.
+    `has_bytes` says whether it has pieces that are bytes.
     """
 
     _tags_sides = False  # Whether the inputs of a BERT begin with the tag of their own language.
@@ -53,23 +38,25 @@ class HuggingFaceTokenizer(Tokenizer):
         self.name, self.family = name, family
         # Not as many as there are: a vocabulary may have gaps, or a piece twice.
         self.num_pieces = max(self._tokenizer.get_vocab().values(), default=-1) + 1
-        if not 0 < self.num_pieces <= MOST_PIECES:
+        if not 0 < self.num_pieces <= _MOST_PIECES:
             raise errors.UserError(
                 f'{files.folder} has ids up to {self.num_pieces - 1:,}; a vocabulary has 1 to '
-                f'{MOST_PIECES:,} of them'
+                f'{_MOST_PIECES:,} of them'
             )
         self.has_bytes = self._tokenizer.token_to_id('<0x00>') is not None
         self.vocab_size = model_vocab_size(files.model, self.num_pieces)
         added = self._tokenizer.get_added_tokens_decoder()
-        token_of = vocabularies.FAMILIES[family].token_of
-        names = {
-            lang: token for lang, row in languages.LANGUAGES.items() if (token := token_of(row))
-        }
-        self._set_special(files, self._tokenizer.token_to_id, names)
+        self._set_special(files, self._tokenizer.token_to_id)
         self._silent += [number for number, token in added.items() if token.special]
         self._tags_sides = files.has_of_bert('language_tags', 'sides', family)
         data += b'tagged sides' if self._tags_sides else b''  # Other ids.
         self.sha256 = digest(self, files, data, sorted((n, repr(t)) for n, t in added.items()))
+
+    def _language_names(self) -> dict[str, str]:
+        """Returns {ISO code: token} of the languages."""
+        token_of = vocabularies.FAMILIES[self.family].token_of
+        tokens = ((lang, token_of(row)) for lang, row in languages.LANGUAGES.items())
+        return {lang: token for lang, token in tokens if token}
 
     @property
     def source_words(self) -> tuple[str, ...]:
@@ -84,16 +71,8 @@ class HuggingFaceTokenizer(Tokenizer):
         new = [w for w in dict.fromkeys(words) if self._tokenizer.token_to_id(w) is None]
         return {word: number for number, word in enumerate(new, self.num_pieces)}
 
-    def _set_special(
-        self,
-        files: vocabularies.Files,
-        to_id: Callable[[str], int | None],
-        names: Mapping[str, str],
-    ) -> None:
-        """Sets the special ids, the languages' ids and how a model learns the target language.
-
-        `names` has the token of each language by its ISO code.
-        """
+    def _set_special(self, files: vocabularies.Files, to_id: Callable[[str], int | None]) -> None:
+        """Sets special ids, those of languages, and how a model learns the target language."""
         roles = {
             'pad': (('pad_token',), ('<pad>', '[PAD]', '<|endoftext|>')),
             'eos': (('eos_token', 'sep_token'), ('</s>', '[SEP]', '<|endoftext|>')),
@@ -119,6 +98,7 @@ class HuggingFaceTokenizer(Tokenizer):
         default = special[family.start]
         self.closing_id = to_id(family.closing) if family.closing else None
         self.decoder_start_id = default if start is None else start
+        names = self._language_names()
         numbers = {lang: to_id(token) for lang, token in names.items()}
         self._language_ids = {lang: n for lang, n in numbers.items() if n is not None}
         self._language_tokens = {lang: names[lang] for lang in self._language_ids}
@@ -171,27 +151,21 @@ class _ListedTokenizer(HuggingFaceTokenizer):
     """A vocabulary whose vocab.json lists the pieces, for a way of cutting texts of its own."""
 
     has_bytes = False
+    _space = '▁'  # Stands for a space in its pieces.
 
     def _set_pieces(
         self, files: vocabularies.Files, name: str, more: Mapping[str, int] = {}
     ) -> None:
-        """Sets the pieces: those of the folder's vocab.json, and `more` of them, by their ids."""
+        """Sets the pieces, those of vocab.json and `more` by their ids, and the special ones."""
         self.name, self._path = name, files.path('vocab.json')
         listed = vocabularies.read_json(files.folder, 'vocab.json', dict[str, int])
-        self._vocab = listed | more
+        self._vocab = listed | self._further_pieces(files, len(listed)) | more
         self.num_pieces = len(self._vocab)
         if sorted(self._vocab.values()) != list(range(self.num_pieces)):
             raise errors.UserError(f'{self._path} does not number its pieces from 0 without gaps')
         self._pieces = sorted(self._vocab, key=self._vocab.get)
         self.vocab_size = model_vocab_size(files.model, self.num_pieces)
-
-    def _set_special(
-        self,
-        files: vocabularies.Files,
-        to_id: Callable[[str], int | None],
-        names: Mapping[str, str],
-    ) -> None:
-        super()._set_special(files, to_id, names)
+        self._set_special(files, self._vocab.get)
         if self.unk_id < 0:
             raise errors.UserError(f'{self._path} has no <unk>; it is of another model')
 
@@ -199,18 +173,26 @@ class _ListedTokenizer(HuggingFaceTokenizer):
         """See Tokenizer."""
         return list(self._pieces)
 
+    def _decode_clean(self, ids: list[list[int]]) -> list[str]:
+        texts = (''.join(self._pieces[i] for i in row) for row in ids)
+        return [text.replace(self._space, ' ').strip() for text in texts]
+
+    def _further_pieces(self, files: vocabularies.Files, first: int) -> dict[str, int]:
+        """Returns the pieces behind those of vocab.json that no file lists, by their ids."""
+        return {}
+
 
 class MarianTokenizer(_ListedTokenizer):
     """Marian's two SentencePiece models, one for each side, over one list of pieces.
 
     Ids equal those of transformers' tokeniser, which is in Python and takes three times as long.
-    Text that begins with `>>xxx<<` gives that token, or the unknown one. The folder has source.spm,
-    target.spm and vocab.json.
+    Text that begins with `>>xxx<<` gives that token, or the unknown one.
     """
 
     uses_cores = True
     family = 'marian'
     _language = '>>.+<<'  # What its tokens of languages look like.
+    _begins = re.compile('>>.*?<<', re.DOTALL)  # One that a text begins with, known or not.
 
     def __init__(self, files: vocabularies.Files, name: str):
         if files.setting('separate_vocabs'):
@@ -222,15 +204,14 @@ class MarianTokenizer(_ListedTokenizer):
         paths = [files.path(file) for file in family.files]
         added = files.tokenizer.added_tokens_decoder or {}
         numbers = {token.content: number for number, token in added.items()}
-        more = self._further_pieces(files) | files.added | numbers
-        self._set_pieces(files, name, more)
+        self._set_pieces(files, name, files.added | numbers)
         tokens = (files.setting(key, text) for key, text in family.named.items() if text)
         listed = files.tokenizer.listed() or files.special.listed()
         special = {*map(vocabularies.content, (*tokens, *listed)), *files.added, *numbers}
         special &= self._vocab.keys()
-        self._set_special(files, self._vocab.get, self._language_names())
         self._silent += [n for x, n in self._vocab.items() if re.fullmatch(self._language, x)]
-        self._special = re.compile('|'.join(map(re.escape, sorted(special, key=len, reverse=True))))
+        longest_first = map(re.escape, sorted(special, key=len, reverse=True))
+        self._special = re.compile(f'({"|".join(longest_first)})')
         contents = [untrusted.read_bytes(path) for path in paths]
         self.sha256 = digest(self, files, b''.join(contents), sorted(special))
         self._sides = []  # Source and target: the model, and its ids -> ours.
@@ -251,7 +232,7 @@ class MarianTokenizer(_ListedTokenizer):
         # Unknown text of one side's model may be a piece of the other's, so its letters count.
         return [
             self._encode_parts(text, model)
-            if self._begins(text) or (ids == unk_id).any() or self._special.search(text)
+            if self._begins.match(text) or (ids == unk_id).any() or self._special.search(text)
             else ours[ids]
             for text, ids in zip(texts, rows, strict=True)
         ]
@@ -259,36 +240,22 @@ class MarianTokenizer(_ListedTokenizer):
     def _encode_parts(self, text: str, model: 'SentencePieceProcessor') -> np.ndarray:
         """Encodes one text that may hold special tokens, language tokens and unknown pieces."""
         tokens: list[str] = []
-        start = 0
-        for match in [*self._special.finditer(text), None]:
-            part = text[start : match.start() if match else None]
-            code = self._begins(part)
+        for place, part in enumerate(self._special.split(text)):
+            if place % 2:  # A special token.
+                tokens.append(part)
+                continue
+            code = self._begins.match(part)
             tokens += [code[0]] if code else []
             tokens += model.encode(part[code.end() :] if code else part, out_type=str)
-            if match:
-                tokens.append(match[0])
-                start = match.end()
         return np.array([self._vocab.get(token, self.unk_id) for token in tokens], np.int32)
 
-    def _decode_clean(self, ids: list[list[int]]) -> list[str]:
-        return [''.join(self._pieces[i] for i in row).replace('▁', ' ').strip() for row in ids]
-
-    def _further_pieces(self, files: vocabularies.Files) -> dict[str, int]:
-        """Returns the pieces behind those of vocab.json that no file lists, by their ids."""
-        return {}
-
     def _language_names(self) -> dict[str, str]:
-        """Returns {ISO code: token} of the languages."""
         return {
             lang: f'>>{code}<<'
             for lang, row in languages.LANGUAGES.items()
             for code in reversed((lang, row.alpha3, *_MARIAN_CODES.get(lang, ())))
             if f'>>{code}<<' in self._vocab
         }
-
-    def _begins(self, text: str) -> re.Match[str] | None:
-        """Finds the language token that a text begins with, known or not."""
-        return re.match('>>.*?<<', text, re.DOTALL)
 
 
 # In the order of their tokens (WMT 2021's models: arXiv:2108.03265).
@@ -300,20 +267,14 @@ class M2mTokenizer(MarianTokenizer):
 
     family = 'm2m_100'
     _language = '__[a-z]+__'
+    _begins = re.compile('(?!)')
+    _language_names = HuggingFaceTokenizer._language_names
 
-    def _further_pieces(self, files: vocabularies.Files) -> dict[str, int]:
-        first = len(vocabularies.read_json(files.folder, 'vocab.json', dict[str, int]))
+    def _further_pieces(self, files: vocabularies.Files, first: int) -> dict[str, int]:
         family = vocabularies.FAMILIES[self.family]
         known = {'m2m100': family.languages, 'wmt21': _WMT21_LANGUAGES}
         codes = known[files.setting('language_codes') or 'm2m100']
         return {f'__{code}__': number for number, code in enumerate(codes, first)}
-
-    def _language_names(self) -> dict[str, str]:
-        token_of = vocabularies.FAMILIES[self.family].token_of
-        return {lang: token_of(row) for lang, row in languages.LANGUAGES.items()}
-
-    def _begins(self, text: str) -> None:
-        return None
 
 
 class XlmTokenizer(_ListedTokenizer):
@@ -324,12 +285,12 @@ class XlmTokenizer(_ListedTokenizer):
     """
 
     family = 'xlm'
+    _space = '</w>'
 
     def __init__(self, files: vocabularies.Files, name: str):
         self._set_pieces(files, name)
         names = vocabularies.FAMILIES['xlm'].files
         contents = {file: untrusted.read_bytes(files.path(file)) for file in names}
-        self._set_special(files, self._vocab.get, {})
         further = files.tokenizer.listed() or files.special.listed()
         listed = {*map(vocabularies.content, further)}
         special = {piece for piece in self._vocab if re.fullmatch(r'<special\d+>', piece)}
@@ -353,6 +314,3 @@ class XlmTokenizer(_ListedTokenizer):
         """Encodes texts as ids, each [length] int32."""
         pieces = map(self._python.tokenize, texts)
         return [np.array(self._python.convert_tokens_to_ids(row), np.int32) for row in pieces]
-
-    def _decode_clean(self, ids: list[list[int]]) -> list[str]:
-        return [''.join(self._pieces[i] for i in row).replace('</w>', ' ').strip() for row in ids]

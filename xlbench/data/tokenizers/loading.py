@@ -15,19 +15,14 @@ import msgspec
 import numpy as np
 
 from xlbench.data import vocabularies
-from xlbench.data.tokenizers.hugging_face import (
-    HUB_NAMES,
-    VOCABULARY_FILES,
-    HuggingFaceTokenizer,
-    M2mTokenizer,
-    MarianTokenizer,
-    XlmTokenizer,
-)
+from xlbench.data.tokenizers import hugging_face
 from xlbench.data.tokenizers.sentencepieces import PairTokenizer, SentencePieceTokenizer
 from xlbench.data.tokenizers.tokenizer import BYTES, BYTES_CLASS, ByteTokenizer, Tokenizer
 from xlbench.system import errors, files as files_lib, locks, untrusted
 from xlbench.system.files import Json
 
+# Short names. Every size of mT5 and of T5 1.1 has the same vocabulary.
+HUB_NAMES = {'mt5': 'google/mt5-base', 't5': 'google/t5-v1_1-base'}
 # The vocabularies of the sample corpora: how many ids they have, and files in the data root.
 SAMPLE_SIZES = {
     'sample': 4000,
@@ -53,12 +48,12 @@ def _from_files(files: vocabularies.Files, name: str) -> Tokenizer:
         return ByteTokenizer(name)
     try:
         family = vocabularies.family_of(files)
-        listed = family in ('marian', 'm2m_100')
-        if listed and files.has(*vocabularies.FAMILIES[family].files):
-            return (MarianTokenizer if family == 'marian' else M2mTokenizer)(files, name)
+        listed = {'marian': hugging_face.MarianTokenizer, 'm2m_100': hugging_face.M2mTokenizer}
+        if family in listed and files.has(*vocabularies.FAMILIES[family].files):
+            return listed[family](files, name)
         if family == 'xlm':
-            return XlmTokenizer(files, name)
-        return HuggingFaceTokenizer(files, name, family)
+            return hugging_face.XlmTokenizer(files, name)
+        return hugging_face.HuggingFaceTokenizer(files, name, family)
     except (TypeError, ValueError, KeyError, AttributeError, IndexError, OSError) as error:
         reason = errors.printable(f'{type(error).__name__}: {error}')
         raise errors.UserError(
@@ -73,19 +68,14 @@ def _is_bytes(files: vocabularies.Files) -> bool:
 
 
 def _from_hub(spec: str) -> str:
-    """Returns the folder in the cache with the small named files of a hub repository.
-
-    An interrupted download goes on where it stopped, and what is in the cache is used without a
-    connection.
-    """
+    """Returns the folder in the cache with the small named files of a hub repository."""
     from xlbench.huggingface import hub
 
-    vocabulary = (vocabularies.TOKENIZER_FILE, *VOCABULARY_FILES)
+    vocabulary = vocabularies.VOCABULARY_FILES
     names = (*vocabularies.CONFIG_FILES, *vocabulary)
     folder = hub.fetch(HUB_NAMES.get(spec, spec), names, [vocabulary])
-    if any(untrusted.file(folder, name) for name in vocabulary):
-        return str(folder)
-    if _is_bytes(vocabularies.Files.read(str(folder))):
+    is_there = any(untrusted.file(folder, name) for name in vocabulary)
+    if is_there or _is_bytes(vocabularies.Files.read(str(folder))):
         return str(folder)
     raise errors.UserError(
         f'hub repository {HUB_NAMES.get(spec, spec)} has none of {", ".join(vocabulary)}'
@@ -98,8 +88,7 @@ def load(spec: str, root: str) -> Tokenizer:
     xlbench/data/tokenizers/__init__.py lists the names.
     """
     base, words = split_spec(spec)
-    path = _find(base, root)
-    return _load(path, spec, _stamp(path), words)
+    return _load(_find(base, root), spec, words)
 
 
 def _find(spec: str, root: str) -> str:
@@ -156,7 +145,7 @@ def copy_files(spec: str, root: str, workdir: str | os.PathLike) -> None:
     base, words = split_spec(spec)
     path = pathlib.Path(_find(base, root))
     folder = path if path.is_dir() else path.parent
-    names = [*vocabularies.CONFIG_FILES, vocabularies.TOKENIZER_FILE, *VOCABULARY_FILES]
+    names = [*vocabularies.CONFIG_FILES, *vocabularies.VOCABULARY_FILES]
     if path.is_file() and path.suffix != '.json':
         names = [vocabularies.MODEL_CONFIG]
     files = {name: file for name in names if (file := untrusted.file(folder, name))}
@@ -174,11 +163,8 @@ def copy_files(spec: str, root: str, workdir: str | os.PathLike) -> None:
 def path_of_workdir(workdir: str | os.PathLike, about: Mapping[str, Json]) -> str:
     """Returns the vocabulary file or folder of a run: the copy in its workdir, else the original.
 
-    `about` is the content of its config.json.
-
-    Raises:
-      UserError: there is no copy, as in workdirs of earlier versions, and the original is not where
-        it was.
+    `about` is the content of its config.json. UserError if there is no copy, as in workdirs of
+    earlier versions, and the original is not where it was.
     """
     for folder in (pathlib.Path(workdir) / CONVERTED, pathlib.Path(workdir) / COPY):
         if folder.is_dir():
@@ -196,13 +182,9 @@ def path_of_workdir(workdir: str | os.PathLike, about: Mapping[str, Json]) -> st
 
 
 def of_workdir(workdir: str | os.PathLike, about: Mapping[str, Json]) -> Tokenizer:
-    """Returns the vocabulary that a run was trained with; see `path_of_workdir`.
-
-    Raises:
-      UserError: it is missing, or it is another one now.
-    """
-    path, name = path_of_workdir(workdir, about), about['config']['data']['vocabulary']
-    tokenizer = _load(path, name, _stamp(path), split_spec(name)[1])
+    """Returns the vocabulary that a run was trained with; UserError if it is another one now."""
+    name = about['config']['data']['vocabulary']
+    tokenizer = _load(path_of_workdir(workdir, about), name, split_spec(name)[1])
     expected = (about.get('vocabulary') or {}).get('sha256', tokenizer.sha256)
     if tokenizer.sha256 != expected:
         raise errors.UserError(
@@ -214,7 +196,8 @@ def of_workdir(workdir: str | os.PathLike, about: Mapping[str, Json]) -> Tokeniz
 
 def _further(tokenizer: Tokenizer, words: Sequence[str]) -> dict[str, int]:
     """Returns {word: its id} of those that a vocabulary of a folder does not have."""
-    if type(tokenizer) is not HuggingFaceTokenizer:  # Others look tokens up in other ways.
+    # Others look tokens up in other ways.
+    if type(tokenizer) is not hugging_face.HuggingFaceTokenizer:
         raise errors.UserError(
             f'no words can be added to vocabulary {tokenizer.name}, which is of another kind than '
             "mBART-50's, T5's or BERT's; take the words out of its name"
@@ -222,18 +205,13 @@ def _further(tokenizer: Tokenizer, words: Sequence[str]) -> dict[str, int]:
     return tokenizer.further(words)
 
 
-def _stamp(path: str) -> tuple[int, ...]:
-    if path == BYTES or os.path.isdir(path):
-        return ()
-    status = os.stat(path)
-    return status.st_size, status.st_mtime_ns
-
-
-@functools.lru_cache(maxsize=8)
-def _load(path: str, name: str, stamp: tuple[int, ...], words: tuple[str, ...] = ()) -> Tokenizer:
-    """Loads a file once per process; `stamp` tells its versions apart."""
-    del stamp
-    tokenizer = _read(path, name, words)
+def _load(path: str, name: str, words: tuple[str, ...]) -> Tokenizer:
+    """Loads a version of a file once per process."""
+    stamp: tuple[int, ...] = ()
+    if path != BYTES and not os.path.isdir(path):
+        status = os.stat(path)
+        stamp = status.st_size, status.st_mtime_ns
+    tokenizer = _read(path, name, words, stamp)
     _LOADED[tokenizer.sha256] = tokenizer
     return tokenizer
 
@@ -249,7 +227,9 @@ def with_letters(sha256: str) -> np.ndarray:
     return np.array([any(unicodedata.category(c)[0] == 'L' for c in text) for text in texts])
 
 
-def _read(path: str, name: str, words: tuple[str, ...]) -> Tokenizer:
+@functools.lru_cache(maxsize=8)
+def _read(path: str, name: str, words: tuple[str, ...], stamp: tuple[int, ...]) -> Tokenizer:
+    del stamp  # It tells versions of a file apart.
     if words and not os.path.isdir(path):
         raise errors.UserError(
             f'vocabulary {name!r} adds words to a single file; they can be added to a folder or '

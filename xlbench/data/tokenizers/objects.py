@@ -2,14 +2,10 @@
 
 transformers makes it from the ordinary files. It is given checked copies of them in a folder of its
 own, and its class is chosen here: AutoTokenizer would import PyTorch where that is installed, and
-lets the folder choose. The tokens that a folder adds are added here, since its classes refuse some
-of the forms in which older versions wrote them. A tokenizer.json is run by `tokenizers`, as it is
-written: AutoTokenizer puts other steps in place of the file's, which gives other ids, and
-transformers takes three times as long for a vocabulary of 250,000.
-
-Ids are not those of SentencePiece itself, which merges spaces, breaks ties and spells unknown text
-in other ways. Words of its own that a checkpoint adds are read from added_tokens.json,
-tokenizer_config.json and special_tokens_map.json.
+lets the folder choose. The tokens that a folder adds (in added_tokens.json, tokenizer_config.json
+and special_tokens_map.json) are added here, since its classes refuse some of the forms in which
+older versions wrote them. A tokenizer.json is run by `tokenizers`, as it is written: AutoTokenizer
+puts other steps in place of the file's, which gives other ids.
 
 One difference is meant: PEGASUS has <mask_1> as 2 and <mask_2> as 3, as it was trained.
 transformers 5.23 swaps them when the files name mask tokens, or leaves one out, so that every
@@ -37,16 +33,8 @@ import msgspec
 import tokenizers
 from tokenizers import decoders, normalizers, pre_tokenizers
 
-from xlbench.data.vocabularies import (
-    FAMILIES,
-    GENERIC_CLASSES,
-    TOKENIZER_CONFIG,
-    TOKENIZER_FILE,
-    AnyToken,
-    Files,
-    Token,
-    content,
-)
+from xlbench.data import vocabularies
+from xlbench.data.vocabularies import FAMILIES, Files, Token
 from xlbench.huggingface import sentencepiece_models
 from xlbench.system import errors, files as files_lib, untrusted
 
@@ -71,7 +59,7 @@ def load(files: Files, family: str) -> tuple[tokenizers.Tokenizer, bytes]:
         needed = f'{", ".join(chosen.files)} of {family}' if chosen.files else 'spiece.model of T5'
         hint = '' if chosen.files else '; config.json beside the files would tell the family'
         raise errors.UserError(
-            f'vocabulary folder {files.folder} has no {TOKENIZER_FILE} and no {needed}{hint}'
+            f'vocabulary folder {files.folder} has no {files.file} and no {needed}{hint}'
         )
     if FAMILIES[family].added:
         tokenizer.encode_special_tokens = True  # As text, where they stand in one.
@@ -109,16 +97,15 @@ def _from_vocabulary(
     files: Files, family: str, contents: Mapping[str, bytes]
 ) -> tokenizers.Tokenizer:
     """Makes the object of the family's class of transformers, with the folder's tokens."""
-    settings = _checked_settings(files, family, contents)
-    kind = FAMILIES[family].tokenizer_class
-    made = of_transformers(kind, files, contents, settings).backend_tokenizer
+    chosen, settings = FAMILIES[family], _checked_settings(files, family, contents)
+    made = of_transformers(chosen.tokenizer_class, files, contents, settings).backend_tokenizer
     tokenizer = tokenizers.Tokenizer(made.model)
     for part in ('normalizer', 'pre_tokenizer', 'decoder'):
         setattr(tokenizer, part, getattr(made, part))
     if isinstance(tokenizer.decoder, decoders.Metaspace):
         # A model that was pretrained on bytes may write them, though none are read.
         tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), tokenizer.decoder])
-    named = set(FAMILIES[family].named.values())
+    named = set(chosen.named.values())
     added = sorted(made.get_added_tokens_decoder().items())
     _add_tokens(tokenizer, files, family, [t for _, t in added if t.content not in named])
     return tokenizer
@@ -129,27 +116,33 @@ def of_transformers(
 ) -> 'PreTrainedTokenizerBase':
     """Returns a tokeniser of transformers, of the class `kind`, with the tokens that this adds.
 
-    Args:
-      kind: the class.
-      files: the folder, for messages.
-      contents: name of a vocabulary file -> its bytes, which were checked.
-      settings: the content of tokenizer_config.json.
+    `contents` has the checked bytes of the vocabulary files by name, `settings` the content of
+    tokenizer_config.json; `files` are for messages.
     """
     with tempfile.TemporaryDirectory() as folder:
-        pathlib.Path(folder, TOKENIZER_CONFIG).write_text(json.dumps(settings))
+        pathlib.Path(folder, vocabularies.TOKENIZER_CONFIG).write_text(json.dumps(settings))
         for name, data in contents.items():
             pathlib.Path(folder, name).write_bytes(data)
+        # That PyTorch is not there is as it should be.
+        os.environ.setdefault('TRANSFORMERS_NO_ADVISORY_WARNINGS', '1')
+        import transformers
+
+        level = transformers.logging.get_verbosity()
+        transformers.logging.set_verbosity_error()
         try:
             with no_panic(files.folder):
-                return _loaded(kind, folder)
+                loader = getattr(transformers, kind)
+                return loader.from_pretrained(folder, local_files_only=True)
+        except errors.UserError:
+            raise
         except Exception as error:
-            if isinstance(error, errors.UserError):
-                raise
             reason = errors.printable(str(error).replace(folder, files.folder))
             raise errors.UserError(
                 f'{files.folder}: {" and ".join(contents)} cannot be read as the vocabulary of a '
                 f'{kind}: {reason}; fetch the files again'
             ) from error
+        finally:
+            transformers.logging.set_verbosity(level)
 
 
 def _checked_settings(
@@ -178,21 +171,8 @@ def _checked_settings(
                 has_room = rows is None or len(proto.pieces) + sentinels <= rows
                 settings['extra_ids'] = sentinels if has_room else 0
     if settings.get('unk_token'):
-        settings['unk_token'] = content(settings['unk_token'])
+        settings['unk_token'] = vocabularies.content(settings['unk_token'])
     return {key: value for key, value in settings.items() if value is not None}
-
-
-def _loaded(name: str, folder: str) -> 'PreTrainedTokenizerBase':
-    # That PyTorch is not there is as it should be.
-    os.environ.setdefault('TRANSFORMERS_NO_ADVISORY_WARNINGS', '1')
-    import transformers
-
-    level = transformers.logging.get_verbosity()
-    transformers.logging.set_verbosity_error()
-    try:
-        return getattr(transformers, name).from_pretrained(folder, local_files_only=True)
-    finally:
-        transformers.logging.set_verbosity(level)
 
 
 def _from_json(files: Files, family: str, data: bytes) -> tokenizers.Tokenizer:
@@ -241,13 +221,10 @@ def _add_tokens(
     family: str,
     own: list[tokenizers.AddedToken],
 ) -> None:
-    """Adds, in transformers' order: tokens with an id of their own, special and further ones.
-
-    The further ones are `own`, those of the vocabulary file, unless the folder's settings list any.
-    """
+    """Adds, in transformers' order: tokens with an id of their own, special and further ones."""
     listed = files.tokenizer.listed()
     # transformers' class without a model of its own has the tokens that the files name, no more.
-    generic = files.tokenizer.tokenizer_class in GENERIC_CLASSES
+    generic = files.tokenizer.tokenizer_class in vocabularies.GENERIC_CLASSES
     named = {
         key: token
         for key, default in FAMILIES[family].named.items()
@@ -255,7 +232,7 @@ def _add_tokens(
     }
     if family in ('mbart50', 'nllb') and isinstance(named.get('mask_token'), str):
         named['mask_token'] = Token(named['mask_token'], lstrip=True)
-    special = {content(token) for token in (*named.values(), *listed)}
+    special = {vocabularies.content(token) for token in (*named.values(), *listed)}
     added = []
     for _, token in sorted(files.numbered().items()):
         if not files.tokenizer.added_tokens_decoder:
@@ -263,6 +240,7 @@ def _add_tokens(
             token = Token(token.content, special=is_special, normalized=not is_special)
         added.append(_added_token(token))
     tokens = {token.content: token for token in added}
+    # `own` are those of the vocabulary file.
     for token in (*named.values(), *(listed or own), *files.special.listed()):
         token = _added_token(token)
         tokens.setdefault(token.content, token)
@@ -271,12 +249,12 @@ def _add_tokens(
     tokenizer.add_tokens(list(tokens.values()))
 
 
-def _added_token(token: AnyToken | tokenizers.AddedToken) -> tokenizers.AddedToken:
+def _added_token(token: vocabularies.AnyToken | tokenizers.AddedToken) -> tokenizers.AddedToken:
     """Returns a token as the library has it; it is special unless it says otherwise."""
     if isinstance(token, tokenizers.AddedToken):
         return token
     flags = token.flags() if isinstance(token, Token) else {}
-    return tokenizers.AddedToken(content(token), **({'special': True} | flags))
+    return tokenizers.AddedToken(vocabularies.content(token), **({'special': True} | flags))
 
 
 def _split_as_mrs(tokenizer: tokenizers.Tokenizer) -> None:

@@ -83,23 +83,16 @@ def with_symbols(model: bytes, symbols: Sequence[str]) -> bytes:
 def train_sentencepiece(
     lines: Iterable[str],
     *,
-    size: int,
-    symbols: Sequence[str] = (),
-    model_type: str = 'unigram',
+    size: int,  # Pieces at most; bytes spell what they cannot, in any script.
+    symbols: Sequence[str] = (),  # Words that are one piece each, such as '<de>'.
+    model_type: str = 'unigram',  # Or 'bpe'.
+    # SentencePiece's rule. 'nmt_nfkc' makes full-width commas those of ASCII, and 'identity'
+    # changes nothing, so that Chinese is written as people write it.
     normalization: str = 'nmt_nfkc',
 ) -> bytes:
-    """Trains a SentencePiece model with T5's special ids; the same lines give the same bytes.
+    """Trains a `.model` file of SentencePiece with T5's special ids.
 
-    Args:
-      lines: texts, in a fixed order.
-      size: pieces at most; bytes spell what they cannot, in any script.
-      symbols: words that are one piece each, such as '<de>'.
-      model_type: 'unigram' or 'bpe'.
-      normalization: SentencePiece's rule; 'nmt_nfkc' makes full-width commas those of ASCII, and
-        'identity' changes nothing, so that Chinese is written as people write it.
-
-    Returns:
-      The content of a `.model` file.
+    The same lines in the same order give the same bytes.
 
     Raises:
       UserError: the size is below what the characters of the texts need; or there is no text.

@@ -18,7 +18,6 @@ BYTES = 'bytes'  # The name of the vocabulary that needs no file.
 BYTES_CLASS = 'ByT5Tokenizer'  # As google/byt5-small has it.
 BYTES_SENTINELS = 125  # As google/byt5-small has them.
 _FIRST_BYTE = 3  # Behind padding, end and unknown.
-MOST_PIECES = 1 << 24  # The largest vocabularies have a million.
 # Rows of the public checkpoints' embeddings, which are padded beyond the pieces (mT5: 250100 ->
 # 250112, huggingface.co/google/mt5-base config.json; T5: 32000 + 100 sentinels -> 32128).
 _MODEL_VOCAB_SIZES = {250_100: 250_112, 32_000: 32_128, 32_100: 32_128}
@@ -41,41 +40,25 @@ def limit_threads(limit: int) -> None:
 
 
 class Tokenizer(abc.ABC):
-    """A vocabulary.
+    """A vocabulary."""
 
-    Attributes:
-      name: what the user called it; prepared data is filed under it.
-      vocab_size: rows of the embedding of a model with this vocabulary; every id is below it.
-      num_pieces: ids that stand for something, the first ones.
-      pad_id, eos_id: ids of padding and of the end; BERT's end is [SEP].
-      bos_id: id of the token that opens a text (<s>, BERT's [CLS]); None if there is none.
-      unk_id: id of unknown text, -1 if there is none.
-      closing_id: id of what stands behind the end of both sides; None in most vocabularies.
-      language_rows: ISO code -> the row of that language in the model's table of languages, of an
-        XLM that has one.
-      decoder_start_id: the first decoder input.
-      sha256: over everything that defines the ids.
-      family: key of `vocabularies.FAMILIES`.
-      tags: how the model learns the target language. 'target_in_source': the pipeline writes
-        `<de> ` at the start of the input. 'own': the model's own tokens say it, or it has one
-        target language only.
-      uses_cores: whether one `encode_batch` keeps all cores busy.
-    """
-
-    name: str
-    vocab_size: int
-    num_pieces: int
+    name: str  # Of the user; prepared data is filed under it.
+    vocab_size: int  # Rows of the embedding of a model with it; every id is below it.
+    num_pieces: int  # Ids that stand for something, the first ones.
     pad_id: int
-    eos_id: int
-    bos_id: int | None = None
-    unk_id: int
-    decoder_start_id: int
-    closing_id: int | None = None
+    eos_id: int  # BERT's is [SEP].
+    bos_id: int | None = None  # Opens a text: <s>, BERT's [CLS].
+    unk_id: int  # -1: none.
+    decoder_start_id: int  # The first decoder input.
+    closing_id: int | None = None  # Behind the end of both sides; most vocabularies have none.
+    # ISO code -> the row of that language in the table of languages of an XLM that has one.
     language_rows: Mapping[str, int] = {}
-    sha256: str
-    family: str = 'other'
+    sha256: str  # Over everything that defines the ids.
+    family: str = 'other'  # Key of vocabularies.FAMILIES.
+    # How the model learns the target language: 'target_in_source', the pipeline writes `<de> ` at
+    # the start of the input; 'own', the model's own tokens say it, or it has one target language.
     tags: str = 'target_in_source'
-    uses_cores: bool = False
+    uses_cores: bool = False  # Whether one `encode_batch` keeps all cores busy.
     _language_ids: Mapping[str, int] = {}
     _language_tokens: Mapping[str, str] = {}
     _silent: Sequence[int] = ()  # Ids that stand for no text: special and language tokens.
@@ -132,15 +115,11 @@ class Tokenizer(abc.ABC):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Returns the ids before inputs and before targets, each [length] int32.
 
-        mBART puts the language of each side first (mBART-25 for a batch of examples only, see
-        `vocabularies.Family.language_last`; so does Unicoder, with [EOS] in the place of the source
-        language), Marian's multilingual models `>>xxx<<` of the target before the input, BART <s>
-        before both, XLM-R and BERT <s> or [CLS] before the input.
-        Multilingual BERT gets the target language at the start of both sides, as the MTG paper has
-        it (arXiv:2108.07140, section 4.1) without saying how it is spelled: language n of
-        `languages.TABLE` is [unusedN], if the vocabulary has such tokens, which text never
-        becomes. With "language_tags": "sides" in its tokenizer_config.json each side has its own
-        language there, as in mBART-50.
+        vocabularies.toml says for each family which these are. Multilingual BERT gets the target
+        language at the start of both sides, as the MTG paper has it (arXiv:2108.07140, section 4.1)
+        without saying how it is spelled: language n of `languages.TABLE` is [unusedN], if the
+        vocabulary has such tokens, which text never becomes. With "language_tags": "sides" in its
+        tokenizer_config.json each side has its own language there, as in mBART-50.
 
         The languages are ISO codes, or None where a side has several or none; without a target
         language BERT gets no language token.
@@ -163,10 +142,8 @@ class Tokenizer(abc.ABC):
     def prompt_ids(self, prompt: str) -> list[int]:
         """Returns the ids that a prompt puts before those of the text behind it.
 
-        Example, XLM-R: 'query: ' -> [41, 1294, 12], those of query:
-
-        Raises:
-          UserError: the ids of the text depend on the prompt, or no ids come of it.
+        There have to be some, on which the text's do not depend; else UserError. Example, XLM-R:
+        'query: ' -> [41, 1294, 12], those of query:
         """
         ids = []
         for text in ('a', 'Zug 7', '中', '«b»'):

@@ -226,7 +226,7 @@ class Sweep:
         root, vocabulary = self._where(data.root), data.vocabulary
         try:
             content = contents.get(f'{name}/{split}')
-            return prepared.open_recorded(root, vocabulary, name, split, content)
+            return prepared.open_task(root, vocabulary, name, split, content)
         except prepared.NotPrepared as error:
             raise errors.UserError(
                 f'{error}; make it with: python -m xlbench.prepare '

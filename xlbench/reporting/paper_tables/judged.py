@@ -58,9 +58,7 @@ def read_texts(paths: Sequence[str], lang: str = '') -> tuple[list[RatedText], s
     texts: list[RatedText] = []
     digest = hashlib.sha256()
     for path in paths:
-        for number, line in enumerate(readers.lines(path), 1):
-            if isinstance(line, readers.BadRecord):
-                raise errors.UserError(str(line))
+        for number, line in readers.good(readers.numbered(path)):
             text = files.parse_json(line, RatedText, f'{path}:{number}')
             if texts and text.ratings.keys() != texts[0].ratings.keys():
                 raise errors.UserError(f'{path}:{number}: it has other aspects than the first text')
