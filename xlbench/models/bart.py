@@ -22,7 +22,7 @@ from jax import lax
 from msgspec import Meta
 
 from xlbench.models import generator, transformer
-from xlbench.models.attention import CrossAttention, KeysValues, SelfAttention
+from xlbench.models.attention import Attention, KeysValues, SelfAttention
 from xlbench.models.layers import (
     Dense,
     Embedding,
@@ -30,7 +30,6 @@ from xlbench.models.layers import (
     LayerNorm,
     Mlp,
     TransformerConfig,
-    dropout,
     look_up,
     place,
 )
@@ -90,6 +89,10 @@ class BartConfig(TransformerConfig):
     def init(self) -> Initializer:
         """Draws fresh kernels and tables."""
         return nn.initializers.normal(self.init_std)
+
+    @property
+    def inits(self) -> dict[str, Initializer]:
+        return dict(kernel_init=self.init)
 
 
 # ---------------------------------------------------------------------------------------- the model
@@ -176,52 +179,29 @@ class Layer(transformer.Layer):
     def pre_norm(self) -> bool:
         return self.config.pre_norm
 
-    def _attention(self, kind: type[SelfAttention | CrossAttention]) -> nn.Module:
-        cfg = self.config
-        rate = cfg.attention_dropout_rate
-        return kind(cfg, use_bias=True, scaled=True, dropout_rate=rate, kernel_init=cfg.init)
-
-    def _norm(self) -> LayerNorm:
-        return LayerNorm(self.config.norm_epsilon)
-
     def _mlp(self) -> Mlp:
         cfg = self.config
         rate = cfg.activation_dropout_rate
-        return Mlp(cfg, cfg.activation, use_bias=True, dropout_rate=rate, kernel_init=cfg.init)
-
-
-class EncoderLayer(Layer):
-    """Self-attention and MLP."""
-
-    def setup(self):
-        cfg = self.config
-        self.attention = self._attention(SelfAttention)
-        self.attention_norm = self._norm()
-        self.mlp = self._mlp()
-        self.mlp_norm = self._norm()
-        self.dropout = dropout(cfg, cfg.dropout_rate)
-        self.parts = ((self.attention_norm, self.attention), (self.mlp_norm, self.mlp))
+        return Mlp(cfg, cfg.activation, use_bias=True, dropout_rate=rate, **cfg.inits)
 
 
 class DecoderLayer(Layer):
     """Causal self-attention (or a recurrence), attention over the encoded source, MLP."""
 
-    source_attention = CrossAttention
+    names = (
+        ('self_attention', 'self_attention_norm'),
+        ('encoder_decoder_attention', 'encoder_decoder_attention_norm'),
+        ('mlp', 'mlp_norm'),
+    )
 
-    def setup(self):
-        cfg = self.config
-        self.self_attention = Ssru(cfg) if cfg.ssru else self._attention(SelfAttention)
-        self.self_attention_norm = self._norm()
-        self.encoder_decoder_attention = self._attention(self.source_attention)
-        self.encoder_decoder_attention_norm = self._norm()
-        self.mlp = self._mlp()
-        self.mlp_norm = self._norm()
-        self.dropout = dropout(cfg, cfg.dropout_rate)
-        self.parts = (
-            (self.self_attention_norm, self.self_attention),
-            (self.encoder_decoder_attention_norm, self.encoder_decoder_attention),
-            (self.mlp_norm, self.mlp),
-        )
+    def _attention(self, kind: type[Attention]) -> nn.Module:
+        recurrent = kind is SelfAttention and self.config.ssru
+        return Ssru(self.config) if recurrent else super()._attention(kind)
+
+    def empty(self, source: KeysValues, places: int) -> KeysValues:
+        if self.config.ssru:
+            return self.self_attention.empty(len(source['value']), places)
+        return super().empty(source, places)
 
 
 class Stack(transformer.Stack):
@@ -231,6 +211,7 @@ class Stack(transformer.Stack):
     token_embedder: Embedding
 
     def setup(self):
+        super().setup()
         cfg = self.config
         if cfg.learned_positions:
             rows = cfg.max_positions + POSITION_OFFSET
@@ -241,7 +222,6 @@ class Stack(transformer.Stack):
             self.embeddings_norm = LayerNorm(cfg.norm_epsilon)
         if cfg.pre_norm:
             self.final_norm = LayerNorm(cfg.norm_epsilon)
-        self.dropout = dropout(cfg, cfg.dropout_rate)
 
     def position_cache(self, max_length: int) -> jax.Array:
         """The first positions, [max_length, emb_dim] float32."""
@@ -281,19 +261,13 @@ class Stack(transformer.Stack):
 class Encoder(Stack, transformer.Encoder):
     """The stack of encoder layers."""
 
-    def setup(self):
-        super().setup()
-        self.layers = transformer.layers(EncoderLayer, self.config, self.config.num_encoder_layers)
+    layer, depth = Layer, 'num_encoder_layers'
 
 
 class Decoder(Stack, transformer.Decoder):
     """The stack of decoder layers."""
 
-    layer = DecoderLayer
-
-    def setup(self):
-        super().setup()
-        self.layers = transformer.layers(self.layer, self.config, self.config.num_decoder_layers)
+    layer, depth = DecoderLayer, 'num_decoder_layers'
 
     def embed_step(self, cache: transformer.Cache, tokens: jax.Array) -> jax.Array:
         """Tokens [rows, 1] at the cache's position -> [rows, 1, emb_dim]."""
@@ -308,19 +282,6 @@ class Decoder(Stack, transformer.Decoder):
     def takes_fused(self, tokens: jax.Array, keys: int, train: bool) -> bool:
         """Returns whether attention is fused; the recurrence reads a mask."""
         return not self.config.ssru and super().takes_fused(tokens, keys, train)
-
-    def init_cache(
-        self,
-        encoded: jax.Array,  # [batch, inputs, emb_dim]
-        encoder_segment_ids: jax.Array | None,  # [batch, inputs]
-        max_length: int,
-        beams: int,
-    ) -> transformer.Cache:
-        cache = super().init_cache(encoded, encoder_segment_ids, max_length, beams)
-        if not self.config.ssru:
-            return cache
-        empty = [x.self_attention.empty(len(encoded), max_length * beams) for x in self.layers]
-        return {**cache, 'self': empty}
 
 
 class Bart(generator.Generator):

@@ -16,9 +16,9 @@ import numpy as np
 from msgspec import Meta
 
 from xlbench.models import transformer
-from xlbench.models.attention import SelfAttention
+from xlbench.models.attention import Attention, CrossAttention, SelfAttention
 from xlbench.models.families import variant_of
-from xlbench.models.layers import Dense, Embedding, LayerNorm, Mlp, TransformerConfig, dropout
+from xlbench.models.layers import Dense, Embedding, LayerNorm, Mlp, TransformerConfig
 from xlbench.models.masks import MaskSpec
 from xlbench.models.positions import LearnedPositions, for_each_row
 from xlbench.system import errors
@@ -61,6 +61,10 @@ class BertConfig(TransformerConfig):
     def __post_init__(self):
         super().__post_init__()
         object.__setattr__(self, 'variant', variant_of(vars(self)))
+
+    @property
+    def inits(self) -> dict[str, nn.initializers.Initializer]:
+        return dict(kernel_init=INIT)
 
 
 # ---------------------------------------------------------------------------------------- the model
@@ -129,20 +133,13 @@ class Layer(transformer.Layer):
     config: BertConfig
     pre_norm = False
 
-    def setup(self):
-        cfg = self.config
-        kind = DisentangledAttention if cfg.relpos_buckets else SelfAttention
-        self.attention = kind(cfg, **self.attention_fields())
-        self.attention_norm = norm(cfg)
-        self.mlp = Mlp(cfg, activation='gelu', use_bias=True, kernel_init=INIT)
-        self.mlp_norm = norm(cfg)
-        self.dropout = dropout(cfg, cfg.dropout_rate)
-        self.parts = ((self.attention_norm, self.attention), (self.mlp_norm, self.mlp))
+    @property
+    def kinds(self) -> tuple[type[Attention], ...]:
+        within = DisentangledAttention if self.config.relpos_buckets else SelfAttention
+        return within, CrossAttention
 
-    def attention_fields(self) -> dict[str, bool | float | nn.initializers.Initializer]:
-        """The fields in which BERT's attention differs from T5's."""
-        rate = self.config.attention_dropout_rate
-        return dict(use_bias=True, scaled=True, dropout_rate=rate, kernel_init=INIT)
+    def _mlp(self) -> Mlp:
+        return Mlp(self.config, activation='gelu', use_bias=True, **self.config.inits)
 
 
 class Stack(transformer.Stack):
@@ -150,7 +147,10 @@ class Stack(transformer.Stack):
 
     config: BertConfig
 
+    layer = Layer
+
     def setup(self):
+        super().setup()
         cfg = self.config
         rows = cfg.max_positions + cfg.position_offset
         table = (cfg.emb_dim, cfg.dtype, INIT)
@@ -166,7 +166,6 @@ class Stack(transformer.Stack):
         if cfg.num_languages:
             self.language_embedder = Embedding(cfg.num_languages, *table, rows='types')
         self.embeddings_norm = norm(cfg)
-        self.dropout = dropout(cfg, cfg.dropout_rate)
 
     def embed(
         self,
@@ -217,7 +216,6 @@ class Bert(Stack, transformer.Encoder):
 
     def setup(self):
         super().setup()
-        self.layers = transformer.layers(Layer, self.config, self.config.num_layers)
         if self.config.has_pooler:
             self.pooler = dense(self.config, self.config.emb_dim)
 

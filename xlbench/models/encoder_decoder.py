@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 
 from xlbench.models import bert, generator, transformer
-from xlbench.models.attention import CrossAttention
 from xlbench.models.layers import ACTIVATIONS
 from xlbench.system import errors
 
@@ -34,21 +33,17 @@ class EncoderDecoderConfig(bert.BertConfig):
 class DecoderLayer(bert.Layer):
     """Causal self-attention, attention over the encoded source, MLP."""
 
-    def setup(self):
-        super().setup()
-        cfg = self.config
-        self.cross_attention = CrossAttention(cfg, **self.attention_fields())
-        self.cross_attention_norm = bert.norm(cfg)
-        over_source = (self.cross_attention_norm, self.cross_attention)
-        self.parts = ((self.attention_norm, self.attention), over_source, (self.mlp_norm, self.mlp))
+    names = (
+        ('attention', 'attention_norm'),
+        ('cross_attention', 'cross_attention_norm'),
+        ('mlp', 'mlp_norm'),
+    )
 
 
 class Decoder(bert.Stack, transformer.Decoder):
     """The stack of decoder layers, with embeddings of its own."""
 
-    def setup(self):
-        super().setup()
-        self.layers = transformer.layers(DecoderLayer, self.config, self.config.num_layers)
+    layer = DecoderLayer
 
     def position_cache(self, max_length: int) -> None:
         """Returns nothing; raises UserError where there are fewer positions."""

@@ -19,15 +19,8 @@ import jax.numpy as jnp
 from msgspec import Meta
 
 from xlbench.models import generator, transformer
-from xlbench.models.attention import KeysValues, SelfAttention
-from xlbench.models.layers import (
-    Embedding,
-    Initializer,
-    LayerNorm,
-    Mlp,
-    TransformerConfig,
-    dropout,
-)
+from xlbench.models.attention import KeysValues
+from xlbench.models.layers import Embedding, Initializer, LayerNorm, Mlp, TransformerConfig
 from xlbench.models.masks import MaskSpec, mask_bias
 from xlbench.models.positions import LearnedPositions
 
@@ -59,9 +52,9 @@ class Gpt2Config(TransformerConfig):
         return nn.initializers.normal(self.init_std)
 
     @property
-    def residual_init(self) -> Initializer:
-        """Draws fresh kernels whose result is added to the residual."""
-        return nn.initializers.normal(self.init_std / math.sqrt(2 * self.num_layers))
+    def inits(self) -> dict[str, Initializer]:
+        residual = nn.initializers.normal(self.init_std / math.sqrt(2 * self.num_layers))
+        return dict(kernel_init=self.init, out_kernel_init=residual)
 
 
 # ---------------------------------------------------------------------------------------- the model
@@ -73,17 +66,8 @@ class Layer(transformer.Layer):
     config: Gpt2Config
     pre_norm = True
 
-    def setup(self):
-        cfg = self.config
-        inits = dict(kernel_init=cfg.init, out_kernel_init=cfg.residual_init)
-        self.attention = SelfAttention(
-            cfg, use_bias=True, scaled=True, dropout_rate=cfg.attention_dropout_rate, **inits
-        )
-        self.attention_norm = LayerNorm(cfg.norm_epsilon)
-        self.mlp = Mlp(cfg, cfg.activation, use_bias=True, **inits)
-        self.mlp_norm = LayerNorm(cfg.norm_epsilon)
-        self.dropout = dropout(cfg, cfg.dropout_rate)
-        self.parts = ((self.attention_norm, self.attention), (self.mlp_norm, self.mlp))
+    def _mlp(self) -> Mlp:
+        return Mlp(self.config, self.config.activation, use_bias=True, **self.config.inits)
 
     def prefill(
         self,
@@ -102,16 +86,16 @@ class Decoder(transformer.Decoder):
     """The stack of layers, with its embeddings."""
 
     config: Gpt2Config
+    layer = Layer
 
     def setup(self):
+        super().setup()
         cfg = self.config
         self.token_embedder = Embedding(cfg.vocab_size, cfg.emb_dim, cfg.dtype, cfg.init)
         self.position_embedder = LearnedPositions(
             cfg.max_positions, cfg.emb_dim, cfg.dtype, cfg.init
         )
-        self.layers = transformer.layers(Layer, cfg, cfg.num_layers)
         self.final_norm = LayerNorm(cfg.norm_epsilon)
-        self.dropout = dropout(cfg, cfg.dropout_rate)
 
     def __call__(
         self,

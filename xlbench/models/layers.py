@@ -73,6 +73,11 @@ class TransformerConfig(Block):
         """The type of the operands of products with parameters."""
         return self.matmul_dtype or self.dtype
 
+    @property
+    def inits(self) -> dict[str, Initializer]:
+        """Fields of attention and MLP that draw fresh kernels; by default `fan_in_normal` does."""
+        return {}
+
 
 # ------------------------------------------------------------------------------ placing on a mesh
 

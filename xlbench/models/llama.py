@@ -256,18 +256,24 @@ class Layer(gpt2.Layer):
     config: LlamaConfig
     windowed: bool = False
 
+    kinds = (SharedAttention,)
+
     def setup(self):
+        super().setup()
+        if self.config.post_norms:
+            self.attention_post_norm, self.mlp_post_norm = self._norm(), self._norm()
+
+    def _attention(self, kind: type[Attention]) -> Attention:
         cfg = self.config
-        inits = dict(kernel_init=cfg.init, out_kernel_init=cfg.residual_init)
-        self.attention = SharedAttention(
-            cfg, use_bias=cfg.out_bias, dropout_rate=cfg.attention_dropout_rate, **inits
-        )
-        self.mlp = Mlp(cfg, cfg.activation, gated=True, use_bias=cfg.mlp_bias, **inits)
-        self.attention_norm, self.mlp_norm = norm(cfg), norm(cfg)
-        if cfg.post_norms:
-            self.attention_post_norm, self.mlp_post_norm = norm(cfg), norm(cfg)
-        self.dropout = dropout(cfg, cfg.dropout_rate)
-        self.parts = ((self.attention_norm, self.attention), (self.mlp_norm, self.mlp))
+        rate = cfg.attention_dropout_rate
+        return kind(cfg, use_bias=cfg.out_bias, dropout_rate=rate, **cfg.inits)
+
+    def _norm(self) -> RMSNorm:
+        return norm(self.config)
+
+    def _mlp(self) -> Mlp:
+        cfg = self.config
+        return Mlp(cfg, cfg.activation, gated=True, use_bias=cfg.mlp_bias, **cfg.inits)
 
     def __call__(self, x, encoded, bias, mask, cross_mask, train: bool) -> jax.Array:
         """The layer for whole texts; of bias and mask there are those of both kinds of layers."""

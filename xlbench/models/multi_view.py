@@ -22,7 +22,7 @@ from jax.typing import DTypeLike
 from msgspec import Meta
 
 from xlbench.models import bart
-from xlbench.models.attention import CrossAttention, KeysValues
+from xlbench.models.attention import CrossAttention, KeysValues, SelfAttention
 from xlbench.models.layers import Dense, LayerNorm
 from xlbench.models.masks import MASKED, mask_bias
 from xlbench.system import errors
@@ -206,7 +206,7 @@ def mixed(results: Sequence[jax.Array], weights: jax.Array) -> jax.Array:
 class DecoderLayer(bart.DecoderLayer):
     """Causal self-attention, attention over either view, MLP."""
 
-    source_attention = ViewAttention
+    kinds = (SelfAttention, ViewAttention)
 
     def source_keys_values(self, encoded: Encoded) -> KeysValues:
         """Keys and values of both views, and the weights, as `step` reads them."""
