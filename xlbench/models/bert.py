@@ -230,8 +230,7 @@ class Bert(Stack, transformer.Encoder):
         train: bool = False,
     ) -> jax.Array:  # [batch, length, emb_dim]
         """Tokens -> encoded tokens."""
-        mask = self.own_mask(tokens, segment_ids, train)
-        x = self.run(self.embed(tokens, positions, train, type_ids, languages), mask, train)
+        x = super().__call__(tokens, segment_ids, positions, type_ids, languages, train=train)
         if self.config.has_pooler and self.is_initializing():
             self.pool(x)  # So that its parameters exist, whoever asks for them.
         return x
@@ -244,16 +243,11 @@ class Bert(Stack, transformer.Encoder):
         return jnp.tanh(self.pooler(encoded[:, 0]))
 
     def first_attention(
-        self,
-        tokens: jax.Array,  # [batch, length]
-        segment_ids: jax.Array | None = None,  # [batch, length]; 0 is padding
-        positions: jax.Array | None = None,  # [batch, length]; None: 0, 1, 2, ...
-        type_ids: jax.Array | None = None,  # [batch, length]; None: all 0
-        languages: jax.Array | None = None,  # [batch, length], see `embed`
+        self, tokens, segment_ids=None, positions=None, type_ids=None, languages=None
     ) -> jax.Array:  # [batch, heads, length], float32
         """Attention weights of the first token in the topmost layer; those of a head sum to 1.
 
-        They are computed here, because `__call__` never divides its weights by their sum, see
+        Arguments are those of `__call__`, which itself never divides its weights by their sum, see
         `dot_product_attention` of attention.py.
         """
         if self.config.relpos_buckets:

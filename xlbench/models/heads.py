@@ -73,18 +73,12 @@ class Classifier(nn.Module):
 
     def __call__(
         self,
-        tokens: jax.Array,  # [batch, length]
-        segment_ids: jax.Array | None = None,  # [batch, length]; 0 is padding
-        positions: jax.Array | None = None,  # [batch, length]; None: 0, 1, 2, ...
-        type_ids: jax.Array | None = None,  # [batch, length]; None: all 0
-        languages: jax.Array | None = None,  # [batch, length], see bert.Stack.embed
-        *,
+        *texts: jax.Array | None,  # [batch, length] each, as bert.Bert takes them
         train: bool = False,
-        **words: tuple[jax.Array, jax.Array],  # Of a tagger, see `word_states`.
+        **about: jax.Array | tuple[jax.Array, jax.Array],  # as well; `words`, see `word_states`
     ) -> jax.Array:  # [batch, num_labels] of texts or [batch, length, num_labels], float32
         """Tokens -> logits."""
-        given = (tokens, segment_ids, positions, type_ids, languages)
-        return self.label(self.hidden(*given, train=train, **words), train)
+        return self.label(self.hidden(*texts, train=train, **about), train)
 
     def hidden(self, *texts: jax.Array | None, train: bool = False, **about) -> jax.Array:
         """Takes what `__call__` takes -> what the head reads of the encoder."""

@@ -292,12 +292,12 @@ class Encoder(Stack):
         tokens: jax.Array,  # [batch, length]
         segment_ids: jax.Array | None = None,  # [batch, length]
         positions: jax.Array | None = None,  # [batch, length]
-        *,
+        *about: jax.Array | None,  # what else `embed` reads
         train: bool = False,
     ) -> jax.Array:  # [batch, length, emb_dim]
         """Tokens -> encoded tokens."""
         mask = self.own_mask(tokens, segment_ids, train)
-        return self.run(self.embed(tokens, positions, train), mask, train)
+        return self.run(self.embed(tokens, positions, train, *about), mask, train)
 
 
 class Cache(TypedDict, total=False):
