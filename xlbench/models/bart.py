@@ -209,6 +209,7 @@ class Stack(transformer.Stack):
 
     config: BartConfig
     token_embedder: Embedding
+    zero_first = False  # Zeros in place of the first token.
 
     def setup(self):
         super().setup()
@@ -240,16 +241,12 @@ class Stack(transformer.Stack):
             return self._sum(tokens, jnp.arange(tokens.shape[1])[None], rows, train)
         return self._sum(tokens, positions, place(look_up(table, positions)), train)
 
-    def _embed(self, tokens: jax.Array, index: jax.Array) -> jax.Array:
-        """Tokens [batch, length] at these positions, [1 or batch, length] -> their vectors."""
-        del index
-        return self.token_embedder(tokens)
-
     def _sum(
         self, tokens: jax.Array, index: jax.Array, positions: jax.Array, train: bool
     ) -> jax.Array:
         """Tokens [batch, length], their positions, and these embedded -> what goes into layers."""
-        x = self._embed(tokens, index)
+        x = self.token_embedder(tokens)
+        x = jnp.where(index[..., None] == 0, 0.0, x) if self.zero_first else x
         x = x * self.config.emb_dim**0.5 if self.config.scaled_embeddings else x
         x = x + positions.astype(x.dtype)
         return self.dropout(self.embeddings_norm(x) if self.config.embedding_norm else x, train)
@@ -275,9 +272,9 @@ class Decoder(Stack, transformer.Decoder):
         position = lax.dynamic_slice_in_dim(cache['positions'], index, 1)
         return self._sum(tokens, index[None, None], position[None], train=False)
 
-    def _embed(self, tokens: jax.Array, index: jax.Array) -> jax.Array:
-        x = super()._embed(tokens, index)
-        return jnp.where(index[..., None] == 0, 0.0, x) if self.config.ssru else x
+    @property
+    def zero_first(self) -> bool:
+        return self.config.ssru
 
     def takes_fused(self, tokens: jax.Array, keys: int, train: bool) -> bool:
         """Returns whether attention is fused; the recurrence reads a mask."""

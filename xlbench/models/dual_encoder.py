@@ -64,13 +64,12 @@ class DualEncoder(nn.Module):
 
     def setup(self):
         cfg = self.config
-        self.left = bert.Bert(cfg)
-        if not cfg.shared:
-            self.right = bert.Bert(cfg)
-        if cfg.projection_dim:
-            self.left_projection = self._projection()
-            if not cfg.shared:
-                self.right_projection = self._projection()
+        fields = dict(matmul_dtype=cfg.operands, kernel_init=bert.INIT)
+        for side in ('left',) if cfg.shared else ('left', 'right'):
+            setattr(self, side, bert.Bert(cfg))
+            if cfg.projection_dim:
+                projection = Dense(cfg.projection_dim, ('features', 'embed'), **fields)
+                setattr(self, f'{side}_projection', projection)
 
     def __call__(
         self,
@@ -96,15 +95,6 @@ class DualEncoder(nn.Module):
         """Tokens of right texts -> their vectors [batch, dim], float32; see `encode`."""
         side = 'left' if self.config.shared else 'right'
         return self.encode(side, self.config.right_prefix, *texts, **named)
-
-    def _projection(self) -> Dense:
-        cfg = self.config
-        return Dense(
-            cfg.projection_dim,
-            ('features', 'embed'),
-            matmul_dtype=cfg.operands,
-            kernel_init=bert.INIT,
-        )
 
     def encode(
         self,

@@ -59,17 +59,18 @@ class Cosine(nn.Module):
         return self.scale * unit(x) @ unit(kernel).T
 
 
-def _classifier(cfg: HeadConfig) -> nn.Module:
-    """The last layer of a head."""
-    if cfg.head == 'cosine':
-        return Cosine(cfg.num_labels, cfg.scale)
-    return bert.dense(cfg, cfg.num_labels, 'labels')
-
-
 class Classifier(nn.Module):
     """An encoder and a head; `hidden` and `label` are its two parts."""
 
     config: HeadConfig
+
+    def setup(self):
+        cfg = self.config
+        self.encoder = bert.Bert(cfg)
+        if cfg.head == 'cosine':
+            self.classifier = Cosine(cfg.num_labels, cfg.scale)
+        else:
+            self.classifier = bert.dense(cfg, cfg.num_labels, 'labels')
 
     def __call__(
         self,
@@ -93,11 +94,10 @@ class SequenceClassifier(Classifier):
     """An encoder and a head over its first token, for rows that hold one example."""
 
     def setup(self):
+        super().setup()
         cfg = self.config
-        self.encoder = bert.Bert(cfg)
         if not cfg.has_pooler:
             self.dense = bert.dense(cfg, cfg.emb_dim)
-        self.classifier = _classifier(cfg)
         self.dropout = Dropout(cfg.classifier_dropout_rate)
 
     def hidden(self, *texts: jax.Array | None, **about) -> jax.Array:
@@ -137,10 +137,8 @@ class TokenClassifier(Classifier):
     """An encoder and a head over each token, or over each word."""
 
     def setup(self):
-        cfg = self.config
-        self.encoder = bert.Bert(cfg)
-        self.classifier = _classifier(cfg)
-        self.dropout = dropout(cfg, cfg.classifier_dropout_rate)
+        super().setup()
+        self.dropout = dropout(self.config, self.config.classifier_dropout_rate)
 
     def hidden(
         self, *texts: jax.Array | None, words: tuple[jax.Array, jax.Array] | None = None, **about
