@@ -155,12 +155,15 @@ class Kind(msgspec.Struct, frozen=True):
         """
         chosen = [rows for field, rows in self.when.items() if getattr(config, field)]
         changed = {part: row for rows in chosen for part, row in rows.items()}
+        top, layer = (
+            {part: changed.get(part, row) for part, row in rows.items()}
+            for rows in (self.top, self.layer)
+        )
         found: dict[str, Entry] = {}
         for ours, theirs in (sides or self.sides or {'': ''}).items():
-            found |= self.entries(_changed(self.top, changed), params, ours, theirs)
+            found |= self.entries(top, params, ours, theirs)
             for i in itertools.count():
-                rows = _changed(self.layer, changed)
-                own = self.entries(rows, params, f'{ours}layers_{i}/', theirs, i)
+                own = self.entries(layer, params, f'{ours}layers_{i}/', theirs, i)
                 if not own:
                     break
                 found |= own
@@ -256,10 +259,6 @@ def chosen(config: Mapping[str, Json], key: str, options: Mapping[str, _Choice])
 def activation_key(activation: str, *preferred: str) -> str:
     """The name in config.json of one in models.layers.ACTIVATIONS."""
     return next(key for key in (*preferred, *ACTIVATIONS) if ACTIVATIONS[key] == activation)
-
-
-def _changed(rows: Rows, changed: Rows) -> Rows:
-    return {part: changed.get(part, row) for part, row in rows.items()}
 
 
 def _each(pattern: str, with_leaf: bool) -> list[str]:
