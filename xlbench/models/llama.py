@@ -21,7 +21,7 @@ from xlbench.models import gpt2, transformer
 from xlbench.models.attention import (
     Attention,
     KeysValues,
-    as_past,
+    SelfAttention,
     grown,
     join_heads,
     split_heads,
@@ -153,7 +153,7 @@ def rotate(x: jax.Array, by: Rotation) -> jax.Array:
 # ---------------------------------------------------------------------------------------- the model
 
 
-class SharedAttention(Attention):
+class SharedAttention(SelfAttention):
     """Attention within a text, in which several queries share a key and a value.
 
     Queries are one kernel, keys and values another. The cache has the shared heads alone.
@@ -162,7 +162,7 @@ class SharedAttention(Attention):
     config: LlamaConfig
 
     def setup(self):
-        super().setup()
+        Attention.setup(self)  # Without one kernel for all three.
         cfg = self.config
         axes = ('joined_kv', 'embed')
         fields = dict(
@@ -174,7 +174,7 @@ class SharedAttention(Attention):
             self.query_norm, self.key_norm = norm(cfg), norm(cfg)
 
     def project(
-        self, x: jax.Array, by: Rotation, length: str | None = 'length'
+        self, x: jax.Array, bias: Rotation, length: str | None = 'length'
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
         """x [batch, length, embed] -> q [batch, heads, length, head_dim], k, v of shared heads."""
         cfg = self.config
@@ -185,32 +185,17 @@ class SharedAttention(Attention):
         )
         if cfg.qk_norm:
             q, k = self.query_norm(q), self.key_norm(k)
-        return rotate(q, by) * (cfg.query_scale or cfg.head_dim) ** -0.5, rotate(k, by), v
+        return rotate(q, bias) * (cfg.query_scale or cfg.head_dim) ** -0.5, rotate(k, bias), v
 
-    def __call__(
-        self,
-        x: jax.Array,  # [batch, length, embed]
-        by: Rotation,
-        mask: jax.Array | MaskSpec,  # [1 or batch, 1, length, length], 0 or MASKED
-        train: bool = False,
-    ) -> jax.Array:  # [batch, length, out_features]
-        """Every position attends to all that its mask leaves it."""
-        return self.look(*self.project(x, by), mask, train)
-
-    def prefill(
-        self, x: jax.Array, by: Rotation, mask: jax.Array | MaskSpec
-    ) -> tuple[jax.Array, KeysValues]:
-        q, k, v = self.project(x, by)
-        return self.look(q, k, v, mask), as_past(k, v)
-
-    def look(self, q, k, v, mask: jax.Array | MaskSpec, train: bool = False) -> jax.Array:
+    def attend(self, q, k, v, bias, mask: jax.Array | MaskSpec, train: bool = False) -> jax.Array:
         """Attention of the q, k, v of `project` -> [batch, length, out_features]."""
+        del bias  # Queries and keys are rotated by now.
         cfg = self.config
         share = cfg.num_heads // cfg.num_kv_heads
         k, v = (constrain(jnp.repeat(y, share, 1), 'batch', 'heads', None, None) for y in (k, v))
         if cfg.attention_softcap:
             return self.out(join_heads(self._capped(q, k, self.dropout(v, train), mask, 3)))
-        return self.attend(q, k, v, None, mask, train)
+        return super().attend(q, k, v, None, mask, train)
 
     def _capped(self, q, k, v, mask: jax.Array, features: int) -> jax.Array:
         """Attention whose logits are soft-capped; `features` is their axis in k."""
