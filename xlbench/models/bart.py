@@ -102,9 +102,10 @@ class Ssru(nn.Module):
     """f_t = sigmoid(x_t W_f + b_f); c_t = f_t c_(t-1) + (1 - f_t) x_t W; the output is ReLU(c_t).
 
     The recurrence that Marian's small decoders have in place of attention within the text (Kim et
-    al. 2019, aclanthology.org/D19-5632, section 3.1); it is called as SelfAttention is. c is linear
-    in c_(t-1): whole texts take a scan in log2(length) rounds, and a step of decoding reads one
-    vector, whatever came before.
+    al. 2019, aclanthology.org/D19-5632, section 3.1); it is called as SelfAttention is, with arrays
+    of the same shapes and a mask of [1 or batch, 1, length, length]. c is linear in c_(t-1): whole
+    texts take a scan in log2(length) rounds, and a step of decoding reads one vector, whatever came
+    before.
     """
 
     config: BartConfig
@@ -115,13 +116,7 @@ class Ssru(nn.Module):
         self.inwards = Dense(cfg.emb_dim, ('joined_kv', 'embed'), **fields)
         self.forget = Dense(cfg.emb_dim, ('joined_kv', 'embed'), use_bias=True, **fields)
 
-    def __call__(
-        self,
-        x: jax.Array,  # [batch, length, embed]
-        bias: None,
-        mask: jax.Array,  # [1 or batch, 1, length, length], 0 or MASKED
-        train: bool = False,
-    ) -> jax.Array:  # [batch, length, embed]
+    def __call__(self, x: jax.Array, bias: None, mask: jax.Array, train: bool = False) -> jax.Array:
         """Runs over texts; a position that must not see the one before it starts from zero."""
         del bias, train
         keep, new = self._gates(x)
@@ -136,13 +131,8 @@ class Ssru(nn.Module):
         return nn.relu(state).astype(x.dtype)
 
     def step(
-        self,
-        x: jax.Array,  # [rows, 1, embed]
-        past: KeysValues,
-        place: jax.Array,  # [], of this token's first state, those of its beams beside it
-        bias: None,
-        mask: jax.Array,  # [batch, 1, beams, places], 0 or MASKED
-    ) -> tuple[jax.Array, KeysValues]:  # [rows, 1, embed] and past, grown
+        self, x: jax.Array, past: KeysValues, place: jax.Array, bias: None, mask: jax.Array
+    ) -> tuple[jax.Array, KeysValues]:
         """Takes one step from the state that each hypothesis had at its token before this one."""
         del bias
         batch, beams = len(past['value']), mask.shape[2]
@@ -234,7 +224,6 @@ class Stack(transformer.Stack):
         return jnp.asarray(table[cfg.position_offset :])
 
     def embed(self, tokens: jax.Array, positions: jax.Array | None, train: bool) -> jax.Array:
-        """Tokens and positions, both [batch, length] -> [batch, length, emb_dim]."""
         table = self.position_cache(tokens.shape[1])
         if positions is None:
             rows = for_each_row(table, len(tokens), self.config.dtype)
@@ -267,7 +256,6 @@ class Decoder(Stack, transformer.Decoder):
     layer, depth = DecoderLayer, 'num_decoder_layers'
 
     def embed_step(self, cache: transformer.Cache, tokens: jax.Array) -> jax.Array:
-        """Tokens [rows, 1] at the cache's position -> [rows, 1, emb_dim]."""
         index = cache['index']
         position = lax.dynamic_slice_in_dim(cache['positions'], index, 1)
         return self._sum(tokens, index[None, None], position[None], train=False)

@@ -50,7 +50,6 @@ class Decoder(bert.Stack, transformer.Decoder):
         self.position_embedder.check_length(max_length)
 
     def embed_step(self, cache: transformer.Cache, tokens: jax.Array) -> jax.Array:
-        """Tokens [rows, 1] at the cache's position -> what the first layer reads."""
         languages = cache.get('languages')
         if languages is not None:  # [batch, 1]; the beams of an example side by side.
             languages = jnp.repeat(languages, tokens.shape[0] // languages.shape[0], axis=0)

@@ -142,7 +142,6 @@ class Decoder(transformer.Decoder):
         return mask if fused else mask_bias(seen), positions
 
     def embed(self, tokens: jax.Array, positions: jax.Array, train: bool) -> jax.Array:
-        """Tokens and positions, both [batch, length] -> [batch, length, emb_dim]."""
         x = self.token_embedder(tokens) + self.position_embedder(positions)
         return self.dropout(x, train)
 
@@ -160,13 +159,9 @@ class Decoder(transformer.Decoder):
         return past
 
     def init_cache(
-        self,
-        encoded: list[KeysValues],  # of `prefill`
-        encoder_segment_ids: jax.Array | None,  # [batch, inputs]
-        max_length: int,
-        beams: int,
+        self, encoded: list[KeysValues], encoder_segment_ids, max_length: int, beams: int
     ) -> transformer.Cache:
-        """The cache before the first token: that of a text of which the inputs have been read."""
+        """The cache before the first token, with what `prefill` has `encoded` of the inputs."""
         batch, _, _, inputs = encoded[0]['key'].shape
         self.check_length(inputs + max_length)
         if encoder_segment_ids is None:

@@ -307,7 +307,6 @@ class Decoder(gpt2.Decoder):
         return rotations, (mask, mask + mask_bias(distance < cfg.window))
 
     def embed(self, tokens: jax.Array, positions: jax.Array, train: bool) -> jax.Array:
-        """Tokens [batch, length] -> [batch, length, emb_dim]."""
         x = self.token_embedder(tokens)
         if self.config.scaled_embeddings:
             x = x * jnp.asarray(self.config.emb_dim**0.5, self.config.dtype)

@@ -219,13 +219,8 @@ class Decoder(bart.Decoder):
     layer = DecoderLayer
     fuses_source = False
 
-    def source_mask(
-        self,
-        encoded: Encoded,
-        segment_ids: jax.Array | None,  # [batch, targets]
-        encoder_segment_ids: jax.Array | None,  # [batch, inputs]; None: all is the first view
-    ) -> jax.Array:  # [batch, VIEWS, 1, inputs], 0 or MASKED
-        """The mask of targets over each view."""
+    def source_mask(self, encoded: Encoded, segment_ids, encoder_segment_ids) -> jax.Array:
+        """The mask of targets over each view, [batch, VIEWS, 1, inputs]; None: all is the first."""
         del segment_ids  # A row holds one example.
         if encoder_segment_ids is None:
             encoder_segment_ids = jnp.ones(encoded.states.shape[:2], jnp.int32)
