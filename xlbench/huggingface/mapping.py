@@ -85,10 +85,14 @@ class Entry:
         if self.form == 'joined':
             value = value.reshape(-1, *value.shape[2:])
         if self.form in ('transposed', 'joined'):
-            value = np.ascontiguousarray(value.T)
+            value = value.T
         elif self.form == 'row':
             value = value[None]
         return list(value) if len(self.tensors) > 1 else [value]
+
+    def shape(self, ours: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape that each of the tensors has for a parameter of ours of this shape."""
+        return self.split(np.broadcast_to(np.float32(0), ours))[0].shape
 
 
 Rows = dict[str, str | Entry]
