@@ -225,7 +225,7 @@ def test_vectors_of_a_dual_encoder(fields):
 @pytest.mark.parametrize('pooling', ['mean', 'first', 'pooler'])
 def test_padding_changes_no_vector(pooling):
     model, params = dual(shared=True, pooling=pooling, num_layers=1)
-    encode = jax.jit(functools.partial(model.apply, {'params': params}, method='encode_left'))
+    encode = jax.jit(functools.partial(model.apply, {'params': params}, 'left', method='encode'))
     g = golden('bert')
     wide = np.pad(g.inputs, ((0, 2), (0, 6)), constant_values=9)
     segments = np.pad(g.segments, ((0, 2), (0, 6)))
