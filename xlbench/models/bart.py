@@ -27,7 +27,6 @@ from xlbench.models.layers import (
     Dense,
     Embedding,
     Initializer,
-    LayerNorm,
     Mlp,
     TransformerConfig,
     look_up,
@@ -201,6 +200,10 @@ class Stack(transformer.Stack):
     token_embedder: Embedding
     zero_first = False  # Zeros in place of the first token.
 
+    @property
+    def norm_name(self) -> str:
+        return 'final_norm' if self.config.pre_norm else ''
+
     def setup(self):
         super().setup()
         cfg = self.config
@@ -210,9 +213,7 @@ class Stack(transformer.Stack):
                 rows, cfg.emb_dim, embedding_init=cfg.init, offset=POSITION_OFFSET
             )
         if cfg.embedding_norm:
-            self.embeddings_norm = LayerNorm(cfg.norm_epsilon)
-        if cfg.pre_norm:
-            self.final_norm = LayerNorm(cfg.norm_epsilon)
+            self.embeddings_norm = cfg.norm()
 
     def position_cache(self, max_length: int) -> jax.Array:
         """The first positions, [max_length, emb_dim] float32."""
@@ -239,9 +240,6 @@ class Stack(transformer.Stack):
         x = x * self.config.emb_dim**0.5 if self.config.scaled_embeddings else x
         x = x + positions.astype(x.dtype)
         return self.dropout(self.embeddings_norm(x) if self.config.embedding_norm else x, train)
-
-    def normalize(self, x: jax.Array, train: bool) -> jax.Array:
-        return self.final_norm(x) if self.config.pre_norm else x
 
 
 class Encoder(Stack, transformer.Encoder):

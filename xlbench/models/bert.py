@@ -18,7 +18,7 @@ from msgspec import Meta
 from xlbench.models import transformer
 from xlbench.models.attention import Attention, CrossAttention, SelfAttention
 from xlbench.models.families import variant_of
-from xlbench.models.layers import Dense, Embedding, LayerNorm, Mlp, TransformerConfig
+from xlbench.models.layers import Dense, Embedding, Mlp, TransformerConfig
 from xlbench.models.masks import MaskSpec
 from xlbench.models.positions import LearnedPositions, for_each_row
 from xlbench.system import errors
@@ -68,11 +68,6 @@ class BertConfig(TransformerConfig):
 
 
 # ---------------------------------------------------------------------------------------- the model
-
-
-def norm(cfg: BertConfig) -> LayerNorm:
-    """A layer norm with the model's epsilon."""
-    return LayerNorm(cfg.norm_epsilon)
 
 
 def dense(cfg: BertConfig, features: int, axis: str = 'features') -> Dense:
@@ -158,14 +153,14 @@ class Stack(transformer.Stack):
         if cfg.relpos_buckets:
             distances = 2 * cfg.relpos_buckets
             self.distance_embedder = Embedding(distances, *table, rows='positions')
-            self.distance_norm = norm(cfg)
+            self.distance_norm = cfg.norm()
         else:
             self.position_embedder = LearnedPositions(rows, *table, offset=cfg.position_offset)
         if cfg.type_vocab_size:
             self.type_embedder = Embedding(cfg.type_vocab_size, *table, rows='types')
         if cfg.num_languages:
             self.language_embedder = Embedding(cfg.num_languages, *table, rows='types')
-        self.embeddings_norm = norm(cfg)
+        self.embeddings_norm = cfg.norm()
 
     def embed(
         self,

@@ -64,7 +64,7 @@ class LmHead(nn.Module):
     def setup(self):
         cfg = self.config
         self.dense = bert.dense(cfg, cfg.emb_dim)
-        self.norm = bert.norm(cfg)
+        self.norm = cfg.norm()
         init = nn.with_logical_partitioning(nn.initializers.zeros, ('vocab',))
         self.bias = self.param('bias', init, (cfg.vocab_size,), jnp.float32)
 

@@ -20,7 +20,7 @@ from msgspec import Meta
 
 from xlbench.models import generator, transformer
 from xlbench.models.attention import KeysValues
-from xlbench.models.layers import Embedding, Initializer, LayerNorm, Mlp, TransformerConfig
+from xlbench.models.layers import Embedding, Initializer, Mlp, TransformerConfig
 from xlbench.models.masks import MaskSpec, mask_bias
 from xlbench.models.positions import LearnedPositions
 
@@ -86,7 +86,7 @@ class Decoder(transformer.Decoder):
     """The stack of layers, with its embeddings."""
 
     config: Gpt2Config
-    layer = Layer
+    layer, norm_name = Layer, 'final_norm'
 
     def setup(self):
         super().setup()
@@ -95,7 +95,6 @@ class Decoder(transformer.Decoder):
         self.position_embedder = LearnedPositions(
             cfg.max_positions, cfg.emb_dim, cfg.dtype, cfg.init
         )
-        self.final_norm = LayerNorm(cfg.norm_epsilon)
 
     def __call__(
         self,
@@ -113,7 +112,7 @@ class Decoder(transformer.Decoder):
         arguments = (None, *self.of_layers(positions, mask), None, train)
         x = self.embed(tokens, positions, train)
         x = transformer.run_layers(self.layers, self.config.scan_layers, x, arguments)
-        return self.final_norm(x)
+        return self.normalize(x, train)
 
     def of_layers(self, positions: jax.Array, mask: jax.Array | MaskSpec) -> tuple:
         """Bias and mask, as layers read them, of positions [batch, length] and a mask."""
@@ -144,9 +143,6 @@ class Decoder(transformer.Decoder):
     def embed(self, tokens: jax.Array, positions: jax.Array, train: bool) -> jax.Array:
         x = self.token_embedder(tokens) + self.position_embedder(positions)
         return self.dropout(x, train)
-
-    def normalize(self, x: jax.Array, train: bool) -> jax.Array:
-        return self.final_norm(x)
 
     def prefill(self, tokens: jax.Array, segment_ids: jax.Array | None) -> list[KeysValues]:
         """Tokens [batch, length] -> keys and values of each layer."""

@@ -78,6 +78,10 @@ class TransformerConfig(Block):
         """Fields of attention and MLP that draw fresh kernels; by default `fan_in_normal` does."""
         return {}
 
+    def norm(self) -> nn.Module:
+        """Makes a norm of a layer or a stack, of a config with `norm_epsilon`."""
+        return LayerNorm(self.norm_epsilon)
+
 
 # ------------------------------------------------------------------------------ placing on a mesh
 

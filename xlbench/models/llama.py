@@ -115,6 +115,9 @@ class LlamaConfig(gpt2.Gpt2Config):
                 'scan_layers makes a loop of equal layers, and some here have a window; set it to 0'
             )
 
+    def norm(self) -> RMSNorm:
+        return RMSNorm(self.norm_epsilon, self.unit_norms)
+
     @property
     def windowed(self) -> list[bool]:
         """True for each layer that has a window."""
@@ -171,7 +174,7 @@ class SharedAttention(SelfAttention):
         self.query = Dense(cfg.num_heads * cfg.head_dim, axes, **fields)
         self.kv = Dense(cfg.num_kv_heads * cfg.head_dim, axes, stack=2, **fields)
         if cfg.qk_norm:
-            self.query_norm, self.key_norm = norm(cfg), norm(cfg)
+            self.query_norm, self.key_norm = cfg.norm(), cfg.norm()
 
     def project(
         self, x: jax.Array, bias: Rotation, length: str | None = 'length'
@@ -230,11 +233,6 @@ class SharedAttention(SelfAttention):
         return self.out(join_heads(y)).reshape(x.shape[0], 1, -1), past
 
 
-def norm(cfg: LlamaConfig) -> RMSNorm:
-    """An RMS norm as the config says."""
-    return RMSNorm(cfg.norm_epsilon, cfg.unit_norms)
-
-
 class Layer(gpt2.Layer):
     """Causal self-attention and MLP, each after a norm, in Gemma 2 and 3 also before one."""
 
@@ -246,15 +244,12 @@ class Layer(gpt2.Layer):
     def setup(self):
         super().setup()
         if self.config.post_norms:
-            self.attention_post_norm, self.mlp_post_norm = self._norm(), self._norm()
+            self.attention_post_norm, self.mlp_post_norm = self.config.norm(), self.config.norm()
 
     def _attention(self, kind: type[Attention]) -> Attention:
         cfg = self.config
         rate = cfg.attention_dropout_rate
         return kind(cfg, use_bias=cfg.out_bias, dropout_rate=rate, **cfg.inits)
-
-    def _norm(self) -> RMSNorm:
-        return norm(self.config)
 
     def _mlp(self) -> Mlp:
         cfg = self.config
@@ -284,7 +279,7 @@ class Decoder(gpt2.Decoder):
         self.token_embedder = Embedding(cfg.vocab_size, cfg.emb_dim, cfg.dtype, cfg.init)
         made = transformer.checkpointed(Layer, cfg.remat)
         self.layers = [made(cfg, windowed) for windowed in cfg.windowed]
-        self.final_norm = norm(cfg)
+        self.final_norm = cfg.norm()
         self.dropout = dropout(cfg, cfg.dropout_rate)
 
     def check_length(self, length: int) -> None:

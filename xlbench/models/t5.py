@@ -44,6 +44,9 @@ class T5Config(TransformerConfig):
     relpos_max_distance: Annotated[int, Meta(ge=1, le=2**30)] = 128
     relpos_each_layer: bool = False
 
+    def norm(self) -> RMSNorm:
+        return RMSNorm()
+
 
 # ---------------------------------------------------------------------------------------- the model
 
@@ -77,9 +80,6 @@ class Layer(transformer.Layer):
 
     def _attention(self, kind: type[Attention]) -> Attention:
         return kind(self.config, dropout_rate=self.config.dropout_rate)
-
-    def _norm(self) -> RMSNorm:
-        return RMSNorm()
 
     def _mlp(self) -> Mlp:
         gated, rate = self.config.gated_mlp, self.config.dropout_rate
@@ -115,11 +115,9 @@ class Stack(transformer.Stack):
 
     config: T5Config
     token_embedder: Embedding
-    final_norm: ClassVar[str]  # Its name among the parameters.
 
     def setup(self):
         super().setup()
-        setattr(self, self.final_norm, RMSNorm())
         if not self.config.relpos_each_layer:
             self.relpos_bias = relative_positions(self.config, self.layer.bidirectional)
 
@@ -134,19 +132,19 @@ class Stack(transformer.Stack):
         return self.dropout(self.token_embedder(tokens), train)
 
     def normalize(self, x: jax.Array, train: bool) -> jax.Array:
-        return self.dropout(getattr(self, self.final_norm)(x), train)
+        return self.dropout(super().normalize(x, train), train)
 
 
 class Encoder(Stack, transformer.Encoder):
     """The stack of encoder layers."""
 
-    layer, depth, final_norm = EncoderLayer, 'num_encoder_layers', 'encoder_norm'
+    layer, depth, norm_name = EncoderLayer, 'num_encoder_layers', 'encoder_norm'
 
 
 class Decoder(Stack, transformer.Decoder):
     """The stack of decoder layers."""
 
-    layer, depth, final_norm = DecoderLayer, 'num_decoder_layers', 'decoder_norm'
+    layer, depth, norm_name = DecoderLayer, 'num_decoder_layers', 'decoder_norm'
 
     def position_cache(self, max_length: int) -> jax.Array:
         """The bias of every difference of positions, [1 or layers, heads, 2 * max_length]."""

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 from xlbench.models.attention import Attention, CrossAttention, KeysValues, SelfAttention, as_past
 from xlbench.models.fused import choice
-from xlbench.models.layers import IN_LOOP, KEPT, LayerNorm, Mlp, TransformerConfig, dropout, place
+from xlbench.models.layers import IN_LOOP, KEPT, Mlp, TransformerConfig, dropout, place
 from xlbench.models.masks import MaskSpec, mask_bias
 from xlbench.system import work
 from xlbench.trees import Params, Tree
@@ -29,12 +29,12 @@ from xlbench.trees import Params, Tree
 class Layer(nn.Module):
     """Attention within the text, attention over a source in a decoder, MLP.
 
-    Each part is added to what came before it. `setup` reads `norm_epsilon` and
-    `attention_dropout_rate` of the config, unless a family makes norms and attention itself.
+    Each part is added to what came before it.
 
     Attributes:
       names: of the parts, in the order above, and of the norm of each, as the parameters have them.
       kinds: of attention within the text and over a source.
+      pre_norm: whether parts read a normed input; else their sums with it are normed.
     """
 
     config: TransformerConfig
@@ -43,13 +43,14 @@ class Layer(nn.Module):
         ('mlp', 'mlp_norm'),
     )
     kinds: ClassVar[Sequence[type[Attention]]] = (SelfAttention, CrossAttention)
+    pre_norm: ClassVar[bool]
 
     def setup(self):
         kinds = self.kinds[: len(self.names) - 1]
         made = [*map(self._attention, kinds), self._mlp()]
         for (name, norm), part in zip(self.names, made, strict=True):
             setattr(self, name, part)
-            setattr(self, norm, self._norm())
+            setattr(self, norm, self.config.norm())
         self.parts = [(getattr(self, norm), getattr(self, name)) for name, norm in self.names]
         self.dropout = dropout(self.config, self.config.dropout_rate)
 
@@ -58,15 +59,7 @@ class Layer(nn.Module):
         rate = cfg.attention_dropout_rate
         return kind(cfg, use_bias=True, scaled=True, dropout_rate=rate, **cfg.inits)
 
-    def _norm(self) -> nn.Module:
-        return LayerNorm(self.config.norm_epsilon)
-
     def _mlp(self) -> Mlp:
-        raise NotImplementedError
-
-    @property
-    def pre_norm(self) -> bool:
-        """True if layers normalise their input; False if they normalise the sum."""
         raise NotImplementedError
 
     def __call__(
@@ -226,15 +219,19 @@ class Stack(nn.Module):
     Attributes:
       layer: the class of its layers.
       depth: the field of the config that says how many there are.
+      norm_name: of the norm of the last one's result, among the parameters; '': there is none.
     """
 
     config: TransformerConfig
     layer: ClassVar[type[Layer]]
     depth: ClassVar[str] = 'num_layers'
+    norm_name: ClassVar[str] = ''
 
     def setup(self):
         self.layers = layers(self.layer, self.config, getattr(self.config, self.depth))
         self.dropout = dropout(self.config, self.config.dropout_rate)
+        if self.norm_name:
+            setattr(self, self.norm_name, self.config.norm())
 
     def embed(
         self,
@@ -248,7 +245,7 @@ class Stack(nn.Module):
     def normalize(self, x: jax.Array, train: bool) -> jax.Array:
         """The last layer's x [batch, length, emb_dim] -> what the stack gives."""
         del train
-        return x
+        return getattr(self, self.norm_name)(x) if self.norm_name else x
 
     def bias(self, length: int, fused: bool) -> jax.Array | None:
         """The bias of relative positions on logits, [1, heads, length, length]; None: nothing.
