@@ -19,7 +19,7 @@ IDS = dict(pad_id=1, bos_id=0, eos_id=2, decoder_start_id=2, forced_bos_id=59, f
 
 
 def test_names_of_headless_checkpoints_get_their_first_word():
-    rename = bart_names.rename
+    rename = bart_names.KIND.rename
     assert rename('encoder.layers.0.fc1.weight') == 'model.encoder.layers.0.fc1.weight'
     assert rename('shared.weight') == 'model.shared.weight'
     for name in ('model.decoder.embed_tokens.weight', 'lm_head.weight', 'final_logits_bias'):

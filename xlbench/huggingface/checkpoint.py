@@ -28,7 +28,7 @@ from xlbench.huggingface import (
     sentence_files,
     tensors,
 )
-from xlbench.huggingface.mapping import Entry, Special, file_of
+from xlbench.huggingface.mapping import KINDS, Entry, Special, file_of
 from xlbench.models.bert import BertConfig
 from xlbench.models.dual_encoder import DualEncoder
 from xlbench.models.families import FAMILIES, MODEL_TYPES, Fields
@@ -84,8 +84,9 @@ class Checkpoint:
         module = file_of(self.config['model_type'])
         self.model: Fields = module.from_config(self.config)
         self.family: str = self.model['family']
-        self._ignored = module.IGNORED
-        rename = getattr(module, 'rename', str)
+        kind = KINDS[MODEL_TYPES[self.config['model_type']].tensors]
+        self._ignored = kind.ignored
+        rename = bert.rename if module is bert else kind.rename
         self._stored: dict[str, tensors.Stored] = {}
         for name, stored in (tensors.find(folder) if found is None else found).items():
             name = rename(name)

@@ -20,10 +20,6 @@ if TYPE_CHECKING:  # A config.json is read without jax.
     from xlbench.models.llama import LlamaConfig
 
 KIND = KINDS['llama']
-# Buffers that old versions stored.
-IGNORED = (r'model\.layers\.\d+\.self_attn\.rotary_emb\.inv_freq',)
-
-
 _TYPES = {'gemma3': 'gemma3_text'}  # Family -> model_type, where it is another.
 _GEMMAS = ('gemma', 'gemma2', 'gemma3')
 # Our field -> the key, of the families that have it.

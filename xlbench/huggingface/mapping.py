@@ -6,8 +6,6 @@ config.json for our fields. Each family's file beside this one has what is no ta
   KIND                            its row; bert.py has several
   from_config(config)             the content of a config.json -> arguments of models.build
   to_config(family, config, ids)  its inverse, with the ids and labels that are known
-  rename(name)                    where versions differ: a stored tensor's name as KIND spells it
-  IGNORED                         patterns of tensors that the model has no place for
 
 and raises UserError where a key is missing, where a value is one that the model does not have, and
 where transformers has no such model. Arrays pass through unchanged but for stacking and
@@ -126,6 +124,9 @@ class Kind(msgspec.Struct, frozen=True):
       dropout_key, dropout: the key of a head's dropout rate, and the rate without it; None: the
         encoder's.
       special: ids that config.json names.
+      ignored: patterns of tensors that the model has no place for.
+      outermost: a word that begins the names, which some files leave out -> what they then begin
+        with.
     """
 
     top: Rows
@@ -146,6 +147,15 @@ class Kind(msgspec.Struct, frozen=True):
     dropout_key: str = 'classifier_dropout'
     dropout: float | None = None
     special: tuple[str, ...] = ('pad_token_id',)
+    ignored: tuple[str, ...] = ()
+    outermost: dict[str, tuple[str, ...]] = {}
+
+    def rename(self, name: str) -> str:
+        """The name of a stored tensor as the table spells it.
+
+        'encoder.layers.0.fc1.weight' -> 'model.encoder.layers.0.fc1.weight'
+        """
+        return next((w + name for w, rest in self.outermost.items() if name.startswith(rest)), name)
 
     def names(
         self, params: Collection[str], config: object, sides: Mapping[str, str] | None = None

@@ -36,7 +36,6 @@ if TYPE_CHECKING:  # A config.json is read without jax.
     from xlbench.models.families import Fields
 
 KIND = KINDS['marian_files']
-IGNORED = (r'.*_QuantMultA',)  # Multipliers of activations, for products of int8.
 MODEL_TYPE = 'marian_ssru'  # As a config.json would have it.
 MODEL, VOCABULARY = 'model.bin', 'vocab.spm'  # As they are written here.
 _DESCRIPTION = 'special:model.yml'
