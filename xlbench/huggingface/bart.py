@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 
 from xlbench.huggingface import mapping
 from xlbench.huggingface.mapping import KINDS, Special
-from xlbench.models.families import FAMILIES
+from xlbench.models.families import FAMILIES, Fields
 from xlbench.system.files import Json
 
 if TYPE_CHECKING:  # A config.json is read without jax.
     from xlbench.models.bart import BartConfig
-    from xlbench.models.families import Fields
 
 KIND = KINDS['bart']
 
