@@ -70,10 +70,7 @@ class Layer(transformer.Layer):
         return Mlp(self.config, self.config.activation, use_bias=True, **self.config.inits)
 
     def prefill(
-        self,
-        x: jax.Array,  # [batch, length, emb_dim]
-        bias: None,  # see Decoder.of_layers
-        mask: jax.Array | MaskSpec,  # [1 or batch, 1, length, length], 0 or MASKED
+        self, x: jax.Array, bias: None, mask: jax.Array | MaskSpec
     ) -> tuple[jax.Array, KeysValues]:
         """The layer for whole texts, with the keys and values that `step` reads of them."""
         (norm, attention), (mlp_norm, mlp) = self.parts

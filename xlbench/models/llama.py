@@ -208,14 +208,12 @@ class SharedAttention(SelfAttention):
         return dot_heads(weights, v, (3, 2)).astype(q.dtype)
 
     def step(
-        self,
-        x: jax.Array,  # [rows, 1, embed]
-        past: KeysValues,
-        place: jax.Array,
-        bias: tuple[Rotation, jax.Array],  # of the rows, and [batch, 1, 1, places], the window
-        mask: jax.Array,  # [batch, 1, beams, places], 0 or MASKED
-    ) -> tuple[jax.Array, KeysValues]:  # [rows, 1, out_features] and past, grown
-        """Attention of one new token over earlier ones and itself; see SelfAttention.step."""
+        self, x, past: KeysValues, place, bias: tuple[Rotation, jax.Array], mask: jax.Array
+    ) -> tuple[jax.Array, KeysValues]:
+        """Attention of one new token over earlier ones and itself; see SelfAttention.step.
+
+        The bias is the rotation of the rows, and [batch, 1, 1, places], what a window hides.
+        """
         cfg, batch = self.config, len(past['key'])
         share = cfg.num_heads // cfg.num_kv_heads
         by, window = bias

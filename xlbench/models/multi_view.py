@@ -171,25 +171,14 @@ class ViewWeights(nn.Module):
 class ViewAttention(CrossAttention):
     """Attention over each view with the same parameters; the results are added up by weights."""
 
-    def __call__(
-        self,
-        x: jax.Array,  # [batch, length, embed]
-        encoded: Encoded,
-        mask: jax.Array,  # [batch, VIEWS, 1, inputs], 0 or MASKED
-        train: bool = False,
-    ) -> jax.Array:  # [batch, length, out_features]
-        """Every position of x attends to either view."""
+    def __call__(self, x, encoded: Encoded, mask: jax.Array, train: bool = False) -> jax.Array:
+        """Every position of x attends to either view; see `Decoder.source_mask`."""
         q, (k, v) = self.queries(x), self.keys_values(encoded.states)
         results = [self.attend(q, k, v, None, mask[:, i, None], train) for i in range(VIEWS)]
         return mixed(results, encoded.weights)
 
-    def step(
-        self,
-        x: jax.Array,  # [rows, 1, embed]
-        source: KeysValues,  # with 'weights', [batch, VIEWS]
-        mask: jax.Array,  # [batch, VIEWS, 1, inputs], 0 or MASKED
-    ) -> jax.Array:  # [rows, 1, out_features]
-        """Attention of one new token over either view, see CrossAttention."""
+    def step(self, x: jax.Array, source: KeysValues, mask: jax.Array) -> jax.Array:
+        """Attention of one new token over either view; the source has 'weights', [batch, VIEWS]."""
         over = super().step
         results = [over(x, source, mask[:, i, None]) for i in range(VIEWS)]
         beams = len(x) // len(source['weights'])
