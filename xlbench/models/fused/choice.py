@@ -12,7 +12,6 @@ import jax
 
 from xlbench.system.errors import UserError
 
-KINDS = ('auto', 'plain', 'fused')
 LANES = 128  # Numbers side by side in a TPU's register.
 # Features of a head that a tile of a GPU's kernel takes; of 256, it does not fit the shared memory.
 POWERS = (16, 32, 64, 128)
