@@ -77,8 +77,7 @@ def get_config(variant: str = '') -> ConfigDict:
     chosen = config_lib.variant(variant, ('sample', 'large'), **defaults)
     first = 'xmediasum40k' if chosen['scenario'] == 'semi' else 'xsamsum'
     model, corpus = chosen['model'], chosen['corpus'] or first
-    if corpus not in _SETTINGS:
-        raise errors.unknown('corpus after the colon of --config', corpus, _SETTINGS)
+    errors.check_known('corpus after the colon of --config', corpus, _SETTINGS)
     task = f'{corpus}{MODELS[model].kind}'
     scenario = CLIDSUM.scenario(chosen['scenario'], task, target=CLIDSUM.pivot)
     if chosen['size'] == 'sample':

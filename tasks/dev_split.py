@@ -48,8 +48,7 @@ def split(task: str, output: str | pathlib.Path) -> list[str]:
 
     UserError if there is no English dev set, or another one than few shots were drawn from.
     """
-    if task not in TASKS:
-        raise errors.unknown('task with dev sets of the same pairs', task, TASKS)
+    errors.check_known('task with dev sets of the same pairs', task, TASKS)
     languages = FEWSHOT.task_languages[task]
     pairs = {lang: found for lang in languages if (found := _pairs(task, lang, 'validation'))}
     if FEWSHOT.pivot not in pairs:

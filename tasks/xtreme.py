@@ -129,11 +129,9 @@ def download(tasks: Sequence[str], langs: Sequence[str], data_dir: str) -> None:
     tfds = tensorflow_datasets()
     names: dict[str, None] = {}
     for task in tasks:
-        if task not in HOSTED:
-            raise errors.unknown('task', task, HOSTED)
+        errors.check_known('task', task, HOSTED)
         for lang in dict.fromkeys([FEWSHOT.pivot, *(langs or FEWSHOT.task_languages[task])]):
-            if lang not in FEWSHOT.task_languages[task]:
-                raise errors.unknown(f'language of {task}', lang, FEWSHOT.task_languages[task])
+            errors.check_known(f'language of {task}', lang, FEWSHOT.task_languages[task])
             for split in _SPLITS:
                 if hosted := _hosted(task, lang, split):
                     names[hosted.name] = None

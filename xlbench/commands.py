@@ -37,8 +37,7 @@ def mesh_sizes(text: str) -> dict[str, int]:
     for name, _, size in (part.partition('=') for part in text.split(',')):
         if not re.fullmatch(r'-?\d+', size):
             raise UserError(f'--mesh={text} is not sizes of axes like data=2,tensor=2')
-        if name not in axes:
-            raise errors.unknown('axis in --mesh', name, axes)
+        errors.check_known('axis in --mesh', name, axes)
         sizes[name] = int(size)
     return sizes
 

@@ -59,8 +59,7 @@ def main(argv: Sequence[str]) -> int:
     formats = list(args.format) or usual
     known = (*documents.FORMATS, leaderboard.NAME)
     for name in formats:
-        if name not in known:
-            raise errors.unknown('format', name, known)
+        errors.check_known('format', name, known)
     if len(formats) > 1 and not args.output:
         raise errors.UserError('several formats need --output=FOLDER; without it give one')
     if args.plots and not args.output:

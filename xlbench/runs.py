@@ -369,8 +369,7 @@ def check_config(config: ConfigDict) -> None:
     objectives.build(**config.objective)
     memory.config_of(config.model)
     for name in config.baselines:
-        if name not in baselines.NAMES:
-            raise errors.unknown('baseline in config.baselines', name, baselines.NAMES)
+        errors.check_known('baseline in config.baselines', name, baselines.NAMES)
     for stage in epochs.as_steps(config).stages.values():
         optimizers.build(**stage.optimizer, num_steps=stage.num_steps)
 

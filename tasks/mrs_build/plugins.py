@@ -148,6 +148,5 @@ def scorer(spec: str, label: str) -> Score:
         function = _function(spec)
         return lambda texts, lang: [_share(spec, v) for v in _call(spec, function, texts, lang)]
     model = _classifier(spec)
-    if label not in model.labels:
-        raise errors.unknown(f'label in --toxic_label of {spec}', label, model.labels)
+    errors.check_known(f'label in --toxic_label of {spec}', label, model.labels)
     return lambda texts, lang: [one.probabilities[label] for one in model.classify(texts)]

@@ -53,8 +53,7 @@ def check(options: Options) -> None:
     others = [lang for lang in options.languages if lang != ENGLISH]
     for lang in options.translated_languages:
         for known in (benchmarks.languages.LANGUAGES, others):
-            if lang not in known:
-                raise errors.unknown('language in --mt_languages', lang, known)
+            errors.check_known('language in --mt_languages', lang, known)
     if options.engine and ENGLISH not in options.languages:
         raise errors.UserError('--engine translates English pairs; add en to --languages')
 

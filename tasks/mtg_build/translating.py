@@ -51,8 +51,7 @@ def identities(options: Options) -> dict[str, tuple[str, str]]:
     """Language -> which engine translates there, and which back; UserError if one is not there."""
     named = {}
     for lang in options.languages:
-        if lang not in benchmarks.languages.LANGUAGES:
-            raise errors.unknown('language in --languages', lang, benchmarks.languages.LANGUAGES)
+        errors.check_known('language in --languages', lang, benchmarks.languages.LANGUAGES)
         there, back = (options.engine.job(*pair) for pair in pairs([lang]))
         named[lang] = there.identity, back.identity
     return named

@@ -127,8 +127,8 @@ def test_prompts_become_ids(copy):
     rows = np.zeros((2, 24), np.int32)
     rows[:, : len(short)] = short
     segments = (np.arange(24) < len(short)).astype(np.int32) * np.array([[1], [0]], np.int32)
-    padded = model.apply(params, rows, segments, method='encode_left')
-    expected = plain.apply(params, whole[None], method='encode_left')
+    padded = model.apply(params, 'left', rows, segments, method='encode')
+    expected = plain.apply(params, 'left', whole[None], method='encode')
     np.testing.assert_allclose(padded[0], expected[0], atol=1e-6)
     config = parse(
         '--config=mrs_retriever', f'--config.model.from={copy}', '--config.model.left_prompt=',

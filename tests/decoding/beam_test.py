@@ -62,12 +62,8 @@ METHODS = {
 
 @functools.cache
 def program(model, name):
-    options = decoding.Options(**METHODS[name], max_length=10)
-    return jax.jit(
-        functools.partial(
-            decoding.decode, model, options=options, start_id=0, eos_id=1, pad_id=0
-        )
-    )  # fmt: skip
+    ids = dict(start_id=0, eos_id=1, pad_id=0)
+    return references.decoder(model, **ids, **METHODS[name], max_length=10)
 
 
 @pytest.mark.parametrize('name', ['beam', 'sample', *nightly('diverse')])
@@ -191,7 +187,7 @@ def test_batches_may_share_the_copies_of_kernels(model):
     model, params, _, batch = model
     options = decoding.Options(**METHODS['beam'], max_length=16)
     ids = dict(start_id=0, eos_id=1, pad_id=0)
-    decode = jax.jit(functools.partial(decoding.decode, model, options=options, **ids))
+    decode = references.decoder(model, **ids, **METHODS['beam'], max_length=16)
     alone = partitioning.make_mesh(devices=jax.devices()[:1])
     copies = decoding.copies(model, params, options, alone)
     assert copies(8) is copies(15) and copies(16) is None  # 24, 45 and 48 rows.

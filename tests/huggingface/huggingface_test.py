@@ -14,8 +14,8 @@ import huggingface_hub.errors
 import jax
 import numpy as np
 import pytest
+import references
 import safetensors.numpy
-from flax import traverse_util
 from nightly import by_day
 
 from xlbench import models
@@ -39,16 +39,7 @@ def tiny(family):
 
 @functools.cache
 def random_params(family):
-    """Every parameter random, so that none passes for another."""
-    rng = np.random.default_rng(0)
-    flat = {
-        path: (rng.normal(size=box.value.shape) * 0.2).astype(np.float32)
-        for path, box in checkpoint.boxed_params(tiny(family)).items()
-    }
-    for path, value in flat.items():
-        if path.endswith('/scale'):
-            value += 1
-    return traverse_util.unflatten_dict(flat, sep='/')
+    return references.random_params(tiny(family))
 
 
 def save(folder, family, **options):
@@ -59,10 +50,6 @@ def save(folder, family, **options):
 
 def assert_same(left, right):
     jax.tree.map(np.testing.assert_array_equal, left, right)
-
-
-def content(folder):
-    return {p.relative_to(folder): p.read_bytes() for p in folder.rglob('*') if p.is_file()}
 
 
 def edit(folder, change, name='model.safetensors'):
@@ -91,7 +78,7 @@ def test_round_trip_is_bit_exact(tmp_path, family):
     assert all(leaf.dtype == np.float32 for leaf in jax.tree.leaves(params))
     config = models.config(**found.model)
     checkpoint.save(tmp_path / 'two', family, config, params, IDS, ())
-    assert content(one) == content(tmp_path / 'two')
+    assert edits.content(one) == edits.content(tmp_path / 'two')
 
 
 def test_shards(tmp_path):
@@ -102,10 +89,10 @@ def test_shards(tmp_path):
 
 def test_an_existing_folder_stays(tmp_path):
     folder = save(tmp_path / 'one', 't5')
-    before = content(folder)
+    before = edits.content(folder)
     with pytest.raises(errors.UserError, match='exists already'):
         save(folder, 'mt5')
-    assert content(folder) == before
+    assert edits.content(folder) == before
     assert [path.name for path in tmp_path.iterdir()] == ['one']
 
 
@@ -466,11 +453,7 @@ def test_transformers_gives_the_same_states(tmp_path, family, kind, roberta):
     if family != 'bert':
         more |= dict(num_labels=3, has_pooler=family == 'sequence_classifier' and not roberta)
     model = models.build(family, 'sample', **SIZES | more)
-    params = {
-        path: np.random.default_rng(0).normal(size=box.value.shape).astype(np.float32) * 0.2
-        for path, box in checkpoint.boxed_params(model).items()
-    }
-    params = traverse_util.unflatten_dict(params, sep='/')
+    params = references.random_params(model)
     ids = IDS | {'pad_id': 1 if roberta else 0}
     checkpoint.save(tmp_path / 'one', family, model.config, params, ids, ())
     theirs, info = getattr(transformers, kind).from_pretrained(

@@ -39,6 +39,14 @@ def specs(arrays):
     return {n: tensors.Spec(a.shape, lambda a=a: a) for n, a in arrays.items()}
 
 
+def forge(folder, entries, size):
+    """Writes a safetensors file of a head and so many bytes."""
+    head = json.dumps(entries).encode()
+    file = folder / 'model.safetensors'
+    file.write_bytes(struct.pack('<Q', len(head)) + head + bytes(size))
+    return file
+
+
 # ------------------------------------------------------------------------------------- safetensors
 
 
@@ -79,20 +87,10 @@ def test_shards_and_their_index(tmp_path):
 @pytest.mark.parametrize(
     'file',
     [
-        'x' * 5000 + '.bin',
-        'a\n.bin',
-        '\x1b.bin',
-        '../x.safetensors',
-        '/x.bin',
-        'a/x.bin',
-        '..',
-        '',
-        'x.pkl',
-        '.x.bin',
-        '\\x.bin',
-        3,
+        'x' * 5000 + '.bin', 'a\n.bin', '\x1b.bin', '../x.safetensors', '/x.bin', 'a/x.bin', '..',
+        '', 'x.pkl', '.x.bin', '\\x.bin', 3,
     ],
-)
+)  # fmt: skip
 def test_an_index_stays_in_its_folder(tmp_path, file):
     index = tmp_path / 'model.safetensors.index.json'
     index.write_text(json.dumps({'weight_map': {'a': file}}))
@@ -148,12 +146,10 @@ def test_truncated_safetensors(tmp_path):
     ],
 )
 def test_forged_safetensors(tmp_path, entry, message):
-    head = json.dumps({'t': entry}).encode()
-    file = tmp_path / 'model.safetensors'
-    file.write_bytes(struct.pack('<Q', len(head)) + head + bytes(16))
+    file = forge(tmp_path, {'t': entry}, 16)
     with edits.refused(f'^{file}.*{message}'):
         tensors.find(tmp_path)
-    file.write_bytes(struct.pack('<Q', 1 << 62) + head)
+    file.write_bytes(struct.pack('<Q', 1 << 62) + file.read_bytes()[8:])
     with pytest.raises(errors.UserError, match='is no whole safetensors file'):
         tensors.find(tmp_path)
 
@@ -417,9 +413,7 @@ def test_tensors_fill_a_safetensors_file(tmp_path, offsets, size, message):
         name: {'dtype': 'F32', 'shape': [2], 'data_offsets': place}
         for name, place in zip('ab', offsets, strict=True)
     }
-    head = json.dumps(entries).encode()
-    file = tmp_path / 'model.safetensors'
-    file.write_bytes(struct.pack('<Q', len(head)) + head + bytes(size))
+    file = forge(tmp_path, entries, size)
     if not message:
         assert len(tensors.find(tmp_path)) == len(safetensors.numpy.load_file(str(file))) == 2
         return
@@ -431,8 +425,7 @@ def test_tensors_fill_a_safetensors_file(tmp_path, offsets, size, message):
 
 def test_a_shape_of_many_dimensions_is_refused_at_once(tmp_path):
     entry = {'dtype': 'F32', 'shape': [1] * 100_000, 'data_offsets': [0, 4]}
-    head = json.dumps({'t': entry}).encode()
-    (tmp_path / 'model.safetensors').write_bytes(struct.pack('<Q', len(head)) + head + bytes(4))
+    forge(tmp_path, {'t': entry}, 4)
     with pytest.raises(errors.UserError, match='has 100000 axes; at most 64 are allowed'):
         tensors.find(tmp_path)
 

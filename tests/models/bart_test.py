@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import references
 
-from xlbench import decoding, models
+from xlbench import models
 from xlbench.data import features
 from xlbench.huggingface import bart as bart_names
 from xlbench.models import bart, masks
@@ -19,7 +19,7 @@ IDS = dict(pad_id=1, bos_id=0, eos_id=2, decoder_start_id=2, forced_bos_id=59, f
 
 
 def test_names_of_headless_checkpoints_get_their_first_word():
-    rename = bart_names.rename
+    rename = bart_names.KIND.rename
     assert rename('encoder.layers.0.fc1.weight') == 'model.encoder.layers.0.fc1.weight'
     assert rename('shared.weight') == 'model.shared.weight'
     for name in ('model.decoder.embed_tokens.weight', 'lm_head.weight', 'final_logits_bias'):
@@ -143,12 +143,10 @@ def test_mbart_25_decodes_from_the_language_as_transformers(mbart_25, method):
     start, first = MBART_25.begin(np.array([57, 58, 59], np.int32), 'generation')
     assert first is None
     more = {'num_beams': 3} if method == 'beam' else {}
-    decode = functools.partial(
-        decoding.decode, model, options=decoding.Options(method=method, max_length=16, **more),
-        start_id=start, eos_id=EOS, pad_id=PAD,
-    )  # fmt: skip
+    ids = dict(start_id=start, eos_id=EOS, pad_id=PAD)
+    decode = references.decoder(model, **ids, method=method, max_length=16, **more)
     batch = {name: array for name, array in batch.items() if name.startswith('encoder_')}
-    decoded = jax.jit(decode)(variables['params'], batch)
+    decoded = decode(variables['params'], batch)
     length = expected[method].shape[1]
     np.testing.assert_array_equal(decoded.tokens[:, 0, :length], expected[method])
     assert (decoded.tokens[:, 0, length:] == PAD).all()
@@ -238,15 +236,10 @@ def test_packing_changes_no_logits(known):
 def test_hypotheses_of_a_beam_carry_their_own_states(known):
     """The score of each text that a beam finds is the one that the whole pass gives it."""
     model, variables, inputs, _, segments = known
-    batch = dict(encoder_input_tokens=inputs, encoder_segment_ids=segments)
-    batch['encoder_positions'] = np.broadcast_to(np.arange(9, dtype=np.int32), (2, 9))
-    options = decoding.Options(
-        method='beam', num_beams=4, num_return=4, max_length=7, length_penalty=0.0
-    )
-    decode = functools.partial(
-        decoding.decode, model, options=options, start_id=0, eos_id=0, pad_id=0
-    )
-    found = jax.jit(decode)(variables['params'], batch)
+    batch = references.as_batch(inputs, 0) | {'encoder_segment_ids': segments}
+    options = dict(method='beam', num_beams=4, num_return=4, max_length=7, length_penalty=0.0)
+    decode = references.decoder(model, start_id=0, eos_id=0, pad_id=0, **options)
+    found = decode(variables['params'], batch)
     tokens = np.array(found.tokens)
     assert len({tuple(text) for text in tokens[0]}) == 4
     texts = tokens.reshape(8, -1)

@@ -1,7 +1,6 @@
 import dataclasses
 import functools
 import json
-import pathlib
 
 import jax
 import jax.numpy as jnp
@@ -10,14 +9,12 @@ import numpy as np
 import pytest
 import references
 import safetensors.numpy
-from flax import traverse_util
 from nightly import by_day
 
 from xlbench import models
 from xlbench.huggingface import bert as bert_names, checkpoint
 from xlbench.system import errors
 
-GOLDENS = pathlib.Path(__file__).parents[1] / 'goldens'
 ENCODERS = ('bert', 'roberta', 'xlm_roberta')
 HEADS = {'sequence': 'sequence_classifier', 'token': 'token_classifier'}
 HEADED = [(name, head) for head in HEADS for name in ENCODERS]
@@ -34,23 +31,12 @@ def tiny(name, family='bert', **overrides):
     return models.build(family, 'sample', **{**fields, **rates, **overrides})
 
 
-def flat(tree):
-    return traverse_util.flatten_dict(tree, sep='/')
-
-
-def assert_gradients_equal(names, gradients, expected):
-    """`expected`: by the names of transformers, which the same mapping gives to ours."""
-    gradients = named_weights.from_params(names, gradients)
-    for name, value in expected.items():
-        np.testing.assert_allclose(gradients[name], value, atol=1e-4, rtol=1e-4, err_msg=name)
-
-
 class Golden:
     """What transformers makes of a tiny random encoder; see tools/goldens/make_bert.py."""
 
     def __init__(self, name):
-        self.name, self.stored = name, dict(np.load(GOLDENS / f'{name}.npz'))
-        self.weights = self.part('weights/')
+        self.name = name
+        self.stored, self.weights, self.gradients = references.stored(name)
         self.inputs = self.stored['inputs']
         self.pad = 0 if name == 'bert' else 1
         self.segments = (self.inputs != self.pad).astype(np.int32)
@@ -145,9 +131,15 @@ def test_heads_equal_transformers(name, head):
     expected = g.stored[f'{head}_logits']
     np.testing.assert_allclose(logits * real, expected * real, atol=1e-4, rtol=0)
     np.testing.assert_allclose(value, g.stored[f'{head}_loss'], rtol=1e-4)
-    expected = g.part(f'gradients/{head}/')
+    expected = {
+        key.removeprefix(f'{head}/'): value
+        for key, value in g.gradients.items()
+        if key.startswith(f'{head}/')
+    }
     assert len(expected) >= 9
-    assert_gradients_equal(names, gradients, expected)
+    gradients = named_weights.from_params(names, gradients)
+    for key, value in expected.items():
+        np.testing.assert_allclose(gradients[key], value, atol=1e-4, rtol=1e-4, err_msg=key)
 
 
 @pytest.mark.parametrize(
@@ -225,7 +217,7 @@ def test_vectors_of_a_dual_encoder(fields):
 @pytest.mark.parametrize('pooling', ['mean', 'first', 'pooler'])
 def test_padding_changes_no_vector(pooling):
     model, params = dual(shared=True, pooling=pooling, num_layers=1)
-    encode = jax.jit(functools.partial(model.apply, {'params': params}, method='encode_left'))
+    encode = jax.jit(functools.partial(model.apply, {'params': params}, 'left', method='encode'))
     g = golden('bert')
     wide = np.pad(g.inputs, ((0, 2), (0, 6)), constant_values=9)
     segments = np.pad(g.segments, ((0, 2), (0, 6)))

@@ -1,6 +1,5 @@
 """Families beside those with files of their own: equal to transformers, see make_families.py."""
 
-import functools
 import json
 
 import jax
@@ -11,7 +10,7 @@ import references
 import safetensors.numpy
 from nightly import by_day, nightly
 
-from xlbench import decoding, models
+from xlbench import models
 from xlbench.data import features
 from xlbench.huggingface import checkpoint
 
@@ -43,35 +42,16 @@ def load(found):
     return jax.tree.map(np.asarray, checkpoint.load_params(found))
 
 
-def batch(name, model, rows=slice(None), left=False):
-    """The inputs as decoders take them, their padding behind them or before."""
+def batch(name, model):
+    """The inputs as decoders take them."""
     pad = json.loads(str(golden(name)['config']))['pad_token_id']
-    inputs = golden(name)['inputs'][rows].astype(np.int32)
-    segments = (inputs != pad).astype(np.int32)
-    if left:
-        order = np.argsort(segments, axis=1, kind='stable')
-        inputs, segments = (np.take_along_axis(x, order, 1) for x in (inputs, segments))
+    inputs = golden(name)['inputs'].astype(np.int32)
     if not model.decoder_only:
-        positions = np.broadcast_to(np.arange(inputs.shape[1]), inputs.shape)
-        return dict(
-            encoder_input_tokens=inputs, encoder_segment_ids=segments, encoder_positions=positions
-        )
+        return references.as_batch(inputs, pad)
     conventions = features.Conventions(pad, 1, pad, 61)
-    rows = [
-        [{'inputs': row[seen > 0], 'targets': np.array([1], np.int32)}]
-        for row, seen in zip(inputs, segments, strict=True)
-    ]
+    rows = [[{'inputs': row[row != pad], 'targets': np.array([1], np.int32)}] for row in inputs]
     sizes = {'inputs': inputs.shape[1], 'targets': 12}
-    made = features.language_model(rows, features.Layout(sizes, conventions))
-    if left:
-        made |= dict(encoder_input_tokens=shifted(made, 'input_tokens'))
-        made |= dict(encoder_segment_ids=np.sort(made['encoder_segment_ids'], axis=1))
-    return made
-
-
-def shifted(made, name):
-    order = np.argsort(made['encoder_segment_ids'], axis=1, kind='stable')
-    return np.take_along_axis(made[f'encoder_{name}'], order, 1)
+    return features.language_model(rows, features.Layout(sizes, conventions))
 
 
 def test_logits_equal_transformers(opened):
@@ -102,17 +82,13 @@ def test_texts_equal_transformers(opened, case):
     config = json.loads(str(golden(name)['config']))
     pad, end = config['pad_token_id'], config['eos_token_id']
     method = dict(method='greedy') if case == 'greedy' else dict(method='beam', num_beams=5)
-    options = decoding.Options(**method, max_length=12)
     forced = np.full(20, FORCED[name], np.int32) if name in FORCED else None
     start = config.get('decoder_start_token_id') or pad
-    decode = jax.jit(
-        functools.partial(
-            decoding.decode, model, options=options, start_id=start, eos_id=end, pad_id=pad,
-            forced_first=forced,
-        )
-    )  # fmt: skip
-    for left in {False, model.decoder_only}:
-        found = decode(params, batch(name, model, left=left))
+    ids = dict(start_id=start, eos_id=end, pad_id=pad, forced_first=forced)
+    decode = references.decoder(model, **ids, **method, max_length=12)
+    behind = batch(name, model)
+    for each in (behind, references.padded_left(behind))[: 1 + model.decoder_only]:
+        found = decode(params, each)
         np.testing.assert_array_equal(found.tokens[:, 0], golden(name)[case])
         if case == 'beam5':
             np.testing.assert_allclose(found.scores[:, 0], golden(name)['scores'], atol=1e-4)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import references
 
-from xlbench import decoding, models
+from xlbench import models
 from xlbench.data import features
 from xlbench.decoding import loop
 from xlbench.huggingface import checkpoint, gpt2 as gpt2_names
@@ -48,17 +48,6 @@ def examples():
 def batch_of(rows, inputs=20, targets=14):
     lengths = {'inputs': inputs, 'targets': targets}
     return features.language_model(rows, features.Layout(lengths, CONVENTIONS))
-
-
-def padded_left(batch):
-    """The same batch with the padding of the inputs before them."""
-    shift = np.sum(batch['encoder_segment_ids'] == 0, axis=1)
-    rolled = {
-        name: np.stack([np.roll(row, n) for row, n in zip(x, shift, strict=True)])
-        for name, x in batch.items()
-        if name.startswith('encoder_')
-    }
-    return batch | rolled
 
 
 def states_and_logits(params, tokens, segments):
@@ -104,7 +93,7 @@ def test_token_losses_and_gradients_equal_transformers_alone_and_packed(params):
         assert objective.weight(batch) == sum(len(VALUES[f'losses{row}']) for row in range(3))
         targets = sum(VALUES[f'losses{row}'][n - 1 :].sum() for row, (n, _) in lengths())
         np.testing.assert_allclose(other, targets, rtol=1e-5)
-    batch = padded_left(batch_of([[example] for example in alone]))
+    batch = references.padded_left(batch_of([[example] for example in alone]))
     nats = jax.jit(functools.partial(shorter.token_losses, MODEL))(params, batch)
     for row, (prompt, continuation) in lengths():
         expected = VALUES[f'losses{row}'][prompt - 1 :]
@@ -120,15 +109,11 @@ def test_decoding_equals_transformers(params, case, monkeypatch):
     batch = batch_of([[example] for example in examples()])
     if case == 'beams':  # The cache grows between tokens; that of the prompt is before it.
         monkeypatch.setattr(loop, 'WORTH_A_CACHE', 0)
-    options = decoding.Options(**CASES[case], max_length=20)
-    decode = jax.jit(
-        functools.partial(
-            decoding.decode, MODEL, options=options, start_id=0, eos_id=EOS, pad_id=EOS
-        )
-    )
+    ids = dict(start_id=0, eos_id=EOS, pad_id=EOS)
+    decode = references.decoder(MODEL, **ids, **CASES[case], max_length=20)
     expected = np.stack([VALUES[f'{case}{row}'] for row in range(3)])
     assert (expected == EOS).any()  # Some texts end.
-    for each in (batch, padded_left(batch)):
+    for each in (batch, references.padded_left(batch)):
         decoded = decode(params, each)
         np.testing.assert_array_equal(decoded.tokens, expected)
         if case != 'greedy':
@@ -139,12 +124,8 @@ def test_decoding_equals_transformers(params, case, monkeypatch):
 def test_a_prompt_of_one_token_and_samples(params):
     """One token is no padding; a sample of an example is the same in any batch."""
     prompts = [{'inputs': np.array(ids), 'targets': np.array([EOS])} for ids in ([5], [5, 9, 4])]
-    options = decoding.Options(method='sample', num_return=2, max_length=6)
-    decode = jax.jit(
-        functools.partial(
-            decoding.decode, MODEL, options=options, start_id=0, eos_id=EOS, pad_id=EOS
-        )
-    )
+    ids = dict(start_id=0, eos_id=EOS, pad_id=EOS)
+    decode = references.decoder(MODEL, **ids, method='sample', num_return=2, max_length=6)
     together = decode(params, batch_of([[p] for p in prompts]) | {'example_index': np.arange(2)})
     alone = decode(params, batch_of([[prompts[0]]], inputs=2) | {'example_index': np.arange(1)})
     assert (together.tokens[0] != EOS).any()

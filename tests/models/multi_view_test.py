@@ -9,7 +9,7 @@ import references
 from flax import traverse_util
 from jax.sharding import NamedSharding
 
-from xlbench import decoding, models
+from xlbench import models
 from xlbench.huggingface import checkpoint
 from xlbench.huggingface.mapping import Entry
 from xlbench.models import multi_view
@@ -126,15 +126,9 @@ def test_loss_and_gradients_equal_the_reference(golden):
 @pytest.mark.parametrize('method', ['greedy', pytest.param('beam', marks=pytest.mark.nightly)])
 def test_cached_decoding_equals_the_reference(golden, method):
     options = dict(method='greedy') if method == 'greedy' else dict(method='beam', num_beams=3)
-    decode = functools.partial(
-        decoding.decode,
-        golden.model,
-        options=decoding.Options(max_length=12, **options),
-        start_id=EOS,
-        eos_id=EOS,
-        pad_id=PAD,
-    )
-    found = jax.jit(decode)(golden.params, golden.batch)
+    ids = dict(start_id=EOS, eos_id=EOS, pad_id=PAD)
+    decode = references.decoder(golden.model, **ids, **options, max_length=12)
+    found = decode(golden.params, golden.batch)
     if method == 'greedy':
         np.testing.assert_array_equal(found.tokens[:, 0], golden.values['greedy'])
         return

@@ -10,8 +10,6 @@ import pytest
 import references
 from nightly import by_day, nightly
 
-from xlbench import decoding
-
 PAIRS = ('bert2bert', 'xlmr2xlmr')
 FORCED = {'mbart': 59}
 
@@ -114,15 +112,12 @@ def test_greedy_decoding_equals_transformers(reference):
     expected, ids = reference.values['greedy'], reference.ids
     assert (expected == ids['eos_id']).any()  # Some rows end.
     forced = FORCED.get(reference.name)
-    decode = functools.partial(
-        decoding.decode,
-        reference.model,
-        options=decoding.Options(method='greedy', max_length=24),
-        **ids,
-        forced_first=None if forced is None else np.full(3, forced, np.int32),
+    forced = None if forced is None else np.full(3, forced, np.int32)
+    decode = references.decoder(
+        reference.model, **ids, forced_first=forced, method='greedy', max_length=24
     )
     batch = references.as_batch(reference.inputs, ids['pad_id'])
-    found = jax.device_get(jax.jit(decode)(reference.params, batch))
+    found = jax.device_get(decode(reference.params, batch))
     tokens = found.tokens[:, 0]
     np.testing.assert_array_equal(tokens, expected)
     # Its log-probability is that of the text under the uncached model.

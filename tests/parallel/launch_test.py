@@ -139,21 +139,26 @@ def test_local_has_a_limit_of_restarts(program, monkeypatch):
         assert run.stderr.count('starting again') == int(restarts or 0)
 
 
+# Saves when it is told to end, which takes a while.
+SAVING = """
+import os, pathlib, signal, sys, time
+i = os.environ['XLBENCH_PROCESS']
+def save(*_):
+    time.sleep(1)
+    pathlib.Path(f'saved-{i}').touch()
+    sys.exit(75)
+signal.signal(signal.SIGTERM, save)
+pathlib.Path(f'pids-{i}').write_text(f'{os.getpid()} {os.getppid()}\\n')
+time.sleep(100)
+"""
+
+
 def test_local_hands_on_term_and_waits(program, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv('RESTARTS', '5')
-    program("""
-import os, pathlib, signal, sys, time
-def save(*_):
-    time.sleep(0.5)
-    pathlib.Path(f'saved-{os.environ["XLBENCH_PROCESS"]}').touch()
-    sys.exit(75)
-signal.signal(signal.SIGTERM, save)
-pathlib.Path(f'ready-{os.environ["XLBENCH_PROCESS"]}').touch()
-time.sleep(100)
-""")
+    program(SAVING)
     process = subprocess.Popen([LAUNCH / 'local.sh', '2'])
-    wait_for(lambda: len(list(tmp_path.glob('ready-*'))) == 2)
+    wait_for(lambda: len(list(tmp_path.glob('pids-*'))) == 2)
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=30) == 75  # Not started again: it was told to end.
     assert len(list(tmp_path.glob('saved-*'))) == 2
@@ -304,17 +309,7 @@ def test_slurm_leaves_a_cancelled_job_alone(cluster, program, state):
 
 
 def test_slurm_hands_on_term_and_waits_for_the_saving(cluster, program):
-    program("""
-import os, pathlib, signal, sys, time
-i = os.environ['SLURM_PROCID']
-def save(*_):
-    time.sleep(1)
-    pathlib.Path(f'saved-{i}').touch()
-    sys.exit(75)
-signal.signal(signal.SIGTERM, save)
-pathlib.Path(f'pids-{i}').write_text(f'{os.getpid()} {os.getppid()}\\n')
-time.sleep(100)
-""")
+    program(SAVING)
     process = subprocess.Popen(['bash', LAUNCH / 'slurm.sbatch'], stdout=subprocess.DEVNULL)
     wait_for(lambda: all((cluster / f'pids-{i}').exists() for i in range(2)))
     process.send_signal(signal.SIGTERM)

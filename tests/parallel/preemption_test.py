@@ -239,10 +239,7 @@ def test_told_while_it_prepares(config, tmp_path, monkeypatch, capsys):
 
 
 def test_the_real_program(config, undisturbed, tmp_path):
-    flags = [
-        f'--config={tiny.write_config(tmp_path / "tiny_run.py", config)}',
-        f'--workdir={tmp_path / "run"}',
-    ]
+    flags = children.flags(tmp_path, config)
     with children.start(flags, devices=8, signal_at='0:train:6:INT') as run:
         assert run.wait() == [75]
         output = run.output(0)
@@ -257,11 +254,7 @@ def test_the_real_program(config, undisturbed, tmp_path):
 
 def test_a_second_start_leaves_a_live_run_alone(config, undisturbed, tmp_path, capsys):
     """Training, evaluating and sweeping into a workdir that is being written: one line each."""
-    workdir = tmp_path / 'run'
-    flags = [
-        f'--config={tiny.write_config(tmp_path / "tiny_run.py", config)}',
-        f'--workdir={workdir}',
-    ]
+    workdir, flags = tmp_path / 'run', children.flags(tmp_path, config)
     # It stands still in the middle of its work, so that its bytes can be compared.
     with children.start(flags, devices=8, signal_at='0:train:7:STOP') as run:
         run.wait_for(0, 'stage2 6/')

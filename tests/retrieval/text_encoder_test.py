@@ -51,8 +51,8 @@ def expected(parts):
     tokens = np.stack([np.pad(row, (0, 24 - len(row))) for row in rows])
     segments = np.stack([np.arange(24) < len(row) for row in rows]).astype(np.int32)
     return {
-        side: jax.jit(model.apply, static_argnames='method')(
-            {'params': params}, tokens, segments, method=f'encode_{side}'
+        side: jax.jit(model.apply, static_argnums=1, static_argnames='method')(
+            {'params': params}, side, tokens, segments, method='encode'
         )
         for side in text_encoder.SIDES
     }

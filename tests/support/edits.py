@@ -17,6 +17,11 @@ def edited(path):
     pathlib.Path(path).write_text(json.dumps(content))
 
 
+def content(folder):
+    """{path: bytes} of all files below a folder."""
+    return {p.relative_to(folder): p.read_bytes() for p in folder.rglob('*') if p.is_file()}
+
+
 @contextlib.contextmanager
 def refused(message):
     """What is inside ends in one plain line that has this message, a pattern."""

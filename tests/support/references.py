@@ -13,7 +13,7 @@ import named_weights
 import numpy as np
 from flax import traverse_util
 
-from xlbench import models
+from xlbench import decoding, models
 from xlbench.huggingface import checkpoint
 from xlbench.training import losses
 
@@ -128,6 +128,30 @@ def like(shapes, scale=0.3):
     rng = np.random.default_rng(0)
     draw = lambda x: scale * rng.standard_normal(x.shape, np.float32)  # noqa: E731
     return jax.tree.map(draw, nn.unbox(shapes))
+
+
+def random_params(model, scale=0.2):
+    """Parameters of which none passes for another, as checkpoints hold them; norms are near 1."""
+    rng = np.random.default_rng(0)
+    flat = {
+        path: scale * rng.standard_normal(box.value.shape, np.float32) + path.endswith('/scale')
+        for path, box in checkpoint.boxed_params(model).items()
+    }
+    return traverse_util.unflatten_dict(flat, sep='/')
+
+
+def decoder(model, *, start_id, eos_id, pad_id, forced_first=None, **options):
+    """The compiled decoding by a model: parameters and a batch -> texts."""
+    ids = dict(start_id=start_id, eos_id=eos_id, pad_id=pad_id, forced_first=forced_first)
+    options = decoding.Options(**options)
+    return jax.jit(functools.partial(decoding.decode, model, options=options, **ids))
+
+
+def padded_left(batch):
+    """The same batch with the padding of the inputs before them."""
+    order = np.argsort(batch['encoder_segment_ids'] > 0, axis=1, kind='stable')
+    sides = [name for name in batch if name.startswith('encoder_')]
+    return batch | {name: np.take_along_axis(batch[name], order, 1) for name in sides}
 
 
 def as_batch(inputs, pad_id):

@@ -79,8 +79,7 @@ class Scenario:
 
     def with_rate(self, rate: str) -> 'Scenario':
         """The same scenario with another mixing rate: mtg_multi_qg -> mtg_multi_qg.equal."""
-        if rate not in RATES:
-            raise errors.unknown('mixing rate', rate, RATES)
+        errors.check_known('mixing rate', rate, RATES)
         if rate == RATES[0] or self.mixture in self.train:  # A single task has nothing to weigh.
             return self
         base = self.mixture.partition('.')[0]
@@ -222,8 +221,7 @@ class Benchmark:
         Raises:
           UserError: there is no such scenario, task or language, or not together.
         """
-        if name not in self.scenario_names:
-            raise errors.unknown('scenario', name, self.scenario_names)
+        errors.check_known('scenario', name, self.scenario_names)
         self._check(task, source, target)
         return self._scenario(name, self._task_of(name, task), source, target)
 
@@ -255,10 +253,8 @@ class Benchmark:
         They are {score: value}; scores that xlbench also computes range from 0 to 100.
         """
         if (model, scenario) not in self._printed_systems:
-            if model not in self.paper_models:
-                raise errors.unknown(f'{self.name} model', model, self.paper_models)
-            if scenario not in self.scenario_names:
-                raise errors.unknown('scenario', scenario, self.scenario_names)
+            errors.check_known(f'{self.name} model', model, self.paper_models)
+            errors.check_known('scenario', scenario, self.scenario_names)
         self._check(task, source, target)
         key = (scenario, self.paper_tasks.get(task, task), model, source, target or source)
         return dict(paper.printed_scores(self.name, self.fractions).get(key, {})) or None

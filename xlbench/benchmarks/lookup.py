@@ -48,8 +48,7 @@ RECIPES = _Recipes()
 
 def get(name: str) -> Benchmark:
     """The benchmark of that name."""
-    if name not in BENCHMARKS:
-        raise errors.unknown('benchmark', name, BENCHMARKS)
+    errors.check_known('benchmark', name, BENCHMARKS)
     return BENCHMARKS[name]
 
 

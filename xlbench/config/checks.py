@@ -256,8 +256,7 @@ def _check_best(config: ConfigDict) -> None:
             f'EVAL one of {names}'
         )
     allowed = [*periodic[parts[0]].tasks, 'mean']
-    if parts[1] not in allowed:
-        raise errors.unknown('task in config.best.score', parts[1], allowed)
+    errors.check_known('task in config.best.score', parts[1], allowed)
     if parts[2] == 'headline' and periodic[parts[0]].get('decode') is False:
         raise UserError(
             f'config.best.score is {score!r}, but config.evals.{parts[0]} has the loss alone; set '
@@ -333,8 +332,7 @@ def _kind(
     """The key of a block that says of which kind it is."""
     name = block.get(key, default)
     check(str, name, f'{where}.{key}')
-    if name not in known:
-        raise errors.unknown(f'{what} in {where}.{key}', name, known)
+    errors.check_known(f'{what} in {where}.{key}', name, known)
     return name
 
 

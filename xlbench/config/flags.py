@@ -300,10 +300,8 @@ def variant(
         key, equals, value = word.partition('=')
         if not equals:
             key, value = 'size', word
-        if key not in result:
-            raise errors.unknown('key after the colon of --config', key, result)
+        errors.check_known('key after the colon of --config', key, result)
         result[key] = value
     for key, values in allowed.items():
-        if result[key] not in values:
-            raise errors.unknown(f'{key} after the colon of --config', result[key], values)
+        errors.check_known(f'{key} after the colon of --config', result[key], values)
     return result

@@ -60,8 +60,7 @@ def _verify(flags: argparse.Namespace) -> int:
 
 
 def _corpus(name: str) -> Corpus:
-    if name not in CORPORA:
-        raise errors.unknown('corpus', name, CORPORA)
+    errors.check_known('corpus', name, CORPORA)
     return CORPORA[name]
 
 

@@ -72,8 +72,7 @@ def predict(
 
     Baselines that repeat or translate the input give one; best_constant needs `score`.
     """
-    if name not in NAMES:
-        raise errors.unknown('baseline', name, NAMES)
+    errors.check_known('baseline', name, NAMES)
     if name in _OF_INPUT:
         taken = (_OF_INPUT[name](_MARKER.sub(' ', text)) for text in inputs)
         return [[' '.join(text.split())] for text in taken]

@@ -108,8 +108,7 @@ def find(path: str) -> list[str]:
 def read(path: str) -> list[Bucket]:
     """Reads the buckets of a file; 0 bytes are an empty bucket, as some published ones are."""
     task, shots, lang, index = _place(path)
-    if task not in TASKS:
-        raise errors.unknown('task of buckets', task, TASKS)
+    errors.check_known('task of buckets', task, TASKS)
     lang = labelled.language_code(lang)
     if index >= 0:
         if task in TAGGING:
@@ -161,8 +160,7 @@ def _pairs(task: str, data: Mapping[str, Sequence[_Example]], place: str) -> Ite
     """Yields the records of a bucket for classification; UserError if they are not right."""
     texts_of: dict[str, Record] = {}
     for label, examples in data.items():
-        if label not in labelled.LABELS[task]:
-            raise errors.unknown(f'label in {place}', label, labelled.LABELS[task])
+        errors.check_known(f'label in {place}', label, labelled.LABELS[task])
         for example in examples:
             uid = errors.shortened(example.uid)
             if str(example.label) != label:

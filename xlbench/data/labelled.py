@@ -73,8 +73,7 @@ def _first_number(task: str, lang: str, split: str) -> int:
         return 1
     if task != 'xnli':
         return 0
-    if lang not in XNLI_LANGUAGES:
-        raise errors.unknown('language of xnli', lang, XNLI_LANGUAGES)
+    errors.check_known('language of xnli', lang, XNLI_LANGUAGES)
     return XNLI_ROWS.get(split, 0) * XNLI_LANGUAGES.index(lang)
 
 

@@ -41,10 +41,7 @@ def copies(model: nn.Module, params: Params, options: Options, mesh: Mesh) -> Co
     They are made for the first such batch, which takes as long as a few steps, and kept as long as
     the function that is returned.
     """
-
-    @functools.cache
-    def made() -> list[jax.Array]:
-        return _copied(model, params)
+    made = functools.cache(functools.partial(_copied, model, params))
 
     def of(batch_size: int) -> list[jax.Array] | None:
         rows = batch_size * options.hypotheses

@@ -226,8 +226,7 @@ def _write(output: str, part: str) -> None:
 def _marks(text: str) -> tuple[str, ...]:
     chosen = words(text)
     for name in chosen:
-        if name not in KINDS:
-            raise errors.unknown('kind of marks in --marks', name, KINDS)
+        errors.check_known('kind of marks in --marks', name, KINDS)
     return chosen
 
 

@@ -251,8 +251,7 @@ class Evaluator(Generic[TaskT, Shared, Rows]):
         values = []
         for name in named if task == 'mean' else [task]:
             key = named[name] or results.main_score('', scores[name])
-            if key not in scores[name]:
-                raise errors.unknown(f'headline score of {name}', key, scores[name])
+            errors.check_known(f'headline score of {name}', key, scores[name])
             values.append(scores[name][key])
         return float(np.mean(values))
 

@@ -13,27 +13,13 @@ from typing import TYPE_CHECKING
 
 from xlbench.huggingface import mapping
 from xlbench.huggingface.mapping import KINDS, Special
-from xlbench.models.families import FAMILIES
+from xlbench.models.families import FAMILIES, Fields
 from xlbench.system.files import Json
 
 if TYPE_CHECKING:  # A config.json is read without jax.
     from xlbench.models.bart import BartConfig
-    from xlbench.models.families import Fields
 
 KIND = KINDS['bart']
-IGNORED = (
-    r'model\.(encoder|decoder)\.version',  # A mark that fairseq left.
-    r'model\.(encoder|decoder)\.embed_positions\.weight',  # Sinusoidal ones.
-)
-
-
-def rename(name: str) -> str:
-    """The name of a stored tensor as kinds.toml spells it.
-
-    Saved without the head of logits, as facebook/bart-large is, names lack their first word:
-    'encoder.layers.0.fc1.weight' -> 'model.encoder.layers.0.fc1.weight'.
-    """
-    return f'model.{name}' if name.startswith(('shared.', 'encoder.', 'decoder.')) else name
 
 
 def from_config(config: Mapping[str, Json]) -> Fields:

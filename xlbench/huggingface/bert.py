@@ -25,13 +25,6 @@ if TYPE_CHECKING:  # A config.json is read without jax.
 # The parameters of a masked-language model's head.
 _LM_HEAD = ('dense/kernel', 'dense/bias', 'norm/scale', 'norm/bias', 'bias')
 _HALVES = ('bert', 'roberta', 'xlm-roberta')  # What either half of an encoder-decoder may be.
-# Buffers, a table of DeBERTa v2 that nothing reads, and heads that a checkpoint's family lacks.
-IGNORED = (
-    r'(encoder\.|decoder\.(bert|roberta)\.)?embeddings\.(position_ids|token_type_ids)',
-    r'position_ids|embeddings\.position_embeddings\.weight',
-    r'(cls|lm_head|(lm|mask)_predictions|vocab_(transform|layer_norm|projector)|pred_layer)\..*',
-    r'(classifier|pre_classifier|qa_outputs|sequence_summary|pooler)\..*',
-)
 # Our family -> the class of transformers, behind the name of the encoder.
 _CLASSES = {
     'bert': 'Model',

@@ -28,7 +28,7 @@ from xlbench.huggingface import (
     sentence_files,
     tensors,
 )
-from xlbench.huggingface.mapping import Entry, Special, file_of
+from xlbench.huggingface.mapping import KINDS, Entry, Special, file_of
 from xlbench.models.bert import BertConfig
 from xlbench.models.dual_encoder import DualEncoder
 from xlbench.models.families import FAMILIES, MODEL_TYPES, Fields
@@ -84,8 +84,9 @@ class Checkpoint:
         module = file_of(self.config['model_type'])
         self.model: Fields = module.from_config(self.config)
         self.family: str = self.model['family']
-        self._ignored = module.IGNORED
-        rename = getattr(module, 'rename', str)
+        kind = KINDS[MODEL_TYPES[self.config['model_type']].tensors]
+        self._ignored = kind.ignored
+        rename = bert.rename if module is bert else kind.rename
         self._stored: dict[str, tensors.Stored] = {}
         for name, stored in (tensors.find(folder) if found is None else found).items():
             name = rename(name)
@@ -149,7 +150,7 @@ class Checkpoint:
         if missing:
             raise UserError(f'{self.folder}: tensor {missing[0]} is missing, of which {path} is')
         for name in names:
-            expected = _stored_shape(entry, shape)
+            expected = entry.shape(shape)
             if self._stored[name].shape != expected:
                 raise self._stored[name].broken(
                     f'has shape {list(self._stored[name].shape)}, but config.json makes it '
@@ -201,15 +202,6 @@ class Checkpoint:
         if entry.tied and entry.tensors[0] not in self._stored:
             return [name for name in entry.tied if name in self._stored][:1] or entry.tensors
         return entry.tensors
-
-
-def _stored_shape(entry: Entry, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape that each of an entry's tensors has for a parameter of `shape`."""
-    if len(entry.tensors) > 1:
-        return shape[1:]
-    if entry.form == 'joined':
-        return (*shape[2:], shape[0] * shape[1])
-    return {'transposed': shape[::-1], 'row': (1, *shape)}.get(entry.form, shape)
 
 
 def labels(checkpoint: 'Checkpoint | Pair') -> tuple[str, ...]:
@@ -416,7 +408,7 @@ def _write(
     flat = traverse_util.flatten_dict(dict(params), sep='/')
     specs = {}
     for path, entry in names(family, config).items():
-        shape = _stored_shape(entry, flat[path].shape)
+        shape = entry.shape(flat[path].shape)
         for index, name in enumerate(entry.tensors):
             specs[name] = tensors.Spec(shape, functools.partial(_part, entry, flat[path], index))
     if family == marian_files.MODEL_TYPE:

@@ -14,18 +14,6 @@ if TYPE_CHECKING:  # A config.json is read without jax.
     from xlbench.models.gpt2 import Gpt2Config
 
 KIND = KINDS['gpt2']
-IGNORED = (
-    r'transformer\.h\.\d+\.attn\.(masked_)?bias',  # The causal mask, which old versions stored.
-)
-
-
-def rename(name: str) -> str:
-    """The name of a stored tensor as kinds.toml spells it.
-
-    Saved without the head of logits, as openai-community/gpt2 is, names lack their first word:
-    'h.0.ln_1.weight' -> 'transformer.h.0.ln_1.weight'.
-    """
-    return f'transformer.{name}' if name.startswith(('wte.', 'wpe.', 'h.', 'ln_f.')) else name
 
 
 def from_config(config: Mapping[str, Json]) -> Fields:

@@ -11,19 +11,14 @@ from typing import TYPE_CHECKING
 
 from xlbench.huggingface import mapping
 from xlbench.huggingface.mapping import KINDS, Special
-from xlbench.models.families import FAMILIES
+from xlbench.models.families import FAMILIES, Fields
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
 
 if TYPE_CHECKING:  # A config.json is read without jax.
-    from xlbench.models.families import Fields
     from xlbench.models.llama import LlamaConfig
 
 KIND = KINDS['llama']
-# Buffers that old versions stored.
-IGNORED = (r'model\.layers\.\d+\.self_attn\.rotary_emb\.inv_freq',)
-
-
 _TYPES = {'gemma3': 'gemma3_text'}  # Family -> model_type, where it is another.
 _GEMMAS = ('gemma', 'gemma2', 'gemma3')
 # Our field -> the key, of the families that have it.

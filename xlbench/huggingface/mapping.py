@@ -6,8 +6,6 @@ config.json for our fields. Each family's file beside this one has what is no ta
   KIND                            its row; bert.py has several
   from_config(config)             the content of a config.json -> arguments of models.build
   to_config(family, config, ids)  its inverse, with the ids and labels that are known
-  rename(name)                    where versions differ: a stored tensor's name as KIND spells it
-  IGNORED                         patterns of tensors that the model has no place for
 
 and raises UserError where a key is missing, where a value is one that the model does not have, and
 where transformers has no such model. Arrays pass through unchanged but for stacking and
@@ -85,10 +83,14 @@ class Entry:
         if self.form == 'joined':
             value = value.reshape(-1, *value.shape[2:])
         if self.form in ('transposed', 'joined'):
-            value = np.ascontiguousarray(value.T)
+            value = value.T
         elif self.form == 'row':
             value = value[None]
         return list(value) if len(self.tensors) > 1 else [value]
+
+    def shape(self, ours: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape that each of the tensors has for a parameter of ours of this shape."""
+        return self.split(np.broadcast_to(np.float32(0), ours))[0].shape
 
 
 Rows = dict[str, str | Entry]
@@ -122,6 +124,9 @@ class Kind(msgspec.Struct, frozen=True):
       dropout_key, dropout: the key of a head's dropout rate, and the rate without it; None: the
         encoder's.
       special: ids that config.json names.
+      ignored: patterns of tensors that the model has no place for.
+      outermost: a word that begins the names, which some files leave out -> what they then begin
+        with.
     """
 
     top: Rows
@@ -142,6 +147,15 @@ class Kind(msgspec.Struct, frozen=True):
     dropout_key: str = 'classifier_dropout'
     dropout: float | None = None
     special: tuple[str, ...] = ('pad_token_id',)
+    ignored: tuple[str, ...] = ()
+    outermost: dict[str, tuple[str, ...]] = {}
+
+    def rename(self, name: str) -> str:
+        """The name of a stored tensor as the table spells it.
+
+        'encoder.layers.0.fc1.weight' -> 'model.encoder.layers.0.fc1.weight'
+        """
+        return next((w + name for w, rest in self.outermost.items() if name.startswith(rest)), name)
 
     def names(
         self, params: Collection[str], config: object, sides: Mapping[str, str] | None = None
@@ -155,12 +169,15 @@ class Kind(msgspec.Struct, frozen=True):
         """
         chosen = [rows for field, rows in self.when.items() if getattr(config, field)]
         changed = {part: row for rows in chosen for part, row in rows.items()}
+        top, layer = (
+            {part: changed.get(part, row) for part, row in rows.items()}
+            for rows in (self.top, self.layer)
+        )
         found: dict[str, Entry] = {}
         for ours, theirs in (sides or self.sides or {'': ''}).items():
-            found |= self.entries(_changed(self.top, changed), params, ours, theirs)
+            found |= self.entries(top, params, ours, theirs)
             for i in itertools.count():
-                rows = _changed(self.layer, changed)
-                own = self.entries(rows, params, f'{ours}layers_{i}/', theirs, i)
+                own = self.entries(layer, params, f'{ours}layers_{i}/', theirs, i)
                 if not own:
                     break
                 found |= own
@@ -258,10 +275,6 @@ def activation_key(activation: str, *preferred: str) -> str:
     return next(key for key in (*preferred, *ACTIVATIONS) if ACTIVATIONS[key] == activation)
 
 
-def _changed(rows: Rows, changed: Rows) -> Rows:
-    return {part: changed.get(part, row) for part, row in rows.items()}
-
-
 def _each(pattern: str, with_leaf: bool) -> list[str]:
     """'self.[query|key]' -> ['self.query.{leaf}', 'self.key.{leaf}']"""
     before, _, rest = pattern.partition('[')
@@ -312,8 +325,7 @@ def file_of(model_type: str) -> ModuleType:
     Raises:
       UserError: there is none.
     """
-    if model_type not in MODEL_TYPES:
-        raise errors.unknown('model_type in config.json', model_type, MODEL_TYPES)
+    errors.check_known('model_type in config.json', model_type, MODEL_TYPES)
     return importlib.import_module(f'xlbench.huggingface.{MODEL_TYPES[model_type].tensors}')
 
 

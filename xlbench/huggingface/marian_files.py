@@ -26,17 +26,15 @@ import yaml
 from xlbench.huggingface import stored, tensors as tensors_lib
 from xlbench.huggingface.mapping import KINDS
 from xlbench.huggingface.stored import Stored
-from xlbench.models.families import FAMILIES
+from xlbench.models.families import FAMILIES, Fields
 from xlbench.system import files as files_lib, untrusted
 from xlbench.system.errors import UserError, shortened
 from xlbench.system.files import Json
 
 if TYPE_CHECKING:  # A config.json is read without jax.
     from xlbench.models.bart import BartConfig
-    from xlbench.models.families import Fields
 
 KIND = KINDS['marian_files']
-IGNORED = (r'.*_QuantMultA',)  # Multipliers of activations, for products of int8.
 MODEL_TYPE = 'marian_ssru'  # As a config.json would have it.
 MODEL, VOCABULARY = 'model.bin', 'vocab.spm'  # As they are written here.
 _DESCRIPTION = 'special:model.yml'

@@ -13,10 +13,6 @@ if TYPE_CHECKING:  # A config.json is read without jax.
     from xlbench.models.t5 import T5Config
 
 KIND = KINDS['t5']
-# Old public checkpoints hold a relative bias of cross-attention, which no T5 uses.
-IGNORED = (r'decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight',)
-
-
 # feed_forward_proj -> gated_mlp. transformers computes 'gated-gelu' with the tanh approximation.
 _MLPS = {'relu': False, 'gated-gelu': True}
 

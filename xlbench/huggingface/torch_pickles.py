@@ -12,7 +12,7 @@ import pathlib
 import pickletools
 import struct
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -48,7 +48,6 @@ class _View(NamedTuple):
     strides: tuple[int, ...]
 
 
-_Key = str | int
 _Value = None | bool | int | float | str | dict | list | tuple | _Global | _Storage | _View
 
 
@@ -79,7 +78,9 @@ def find(file: pathlib.Path) -> dict[str, Stored]:
         ) from None
     if not isinstance(content, dict):
         raise UserError(f'{file} holds a {type(content).__name__}, not a dict of tensors')
-    content = _model_of_fairseq(content) or content
+    model = content.get('model')
+    if isinstance(model, dict) and 'args' in content:  # A checkpoint of fairseq.
+        content = model or content
     views = {name: view for name, view in content.items() if isinstance(view, _View)}
     for name in content:
         if not isinstance(name, str):
@@ -88,12 +89,6 @@ def find(file: pathlib.Path) -> dict[str, Stored]:
     for name in content.keys() - views.keys():
         raise UserError(f'{file}: {name!r} is not a tensor; a file of weights holds nothing else')
     return {name: _stored(file, name, view, starts) for name, view in views.items()}
-
-
-def _model_of_fairseq(content: Mapping[_Key, _Value]) -> dict[_Key, _Value] | None:
-    """The weights in a checkpoint of fairseq, None in a file that holds weights alone."""
-    model = content.get('model')
-    return model if isinstance(model, dict) and 'args' in content else None
 
 
 def _stored(file: pathlib.Path, name: str, view: _View, starts: _Places) -> Stored:
@@ -179,7 +174,15 @@ def _open_legacy(file: pathlib.Path) -> tuple[_Value, _Places]:
 
 
 _OPTIONS = 'argparse Namespace'  # Of a training, in fairseq's checkpoints.
-_CONSTANTS: dict[str, _Value] = {'NONE': None, 'NEWTRUE': True, 'NEWFALSE': False}
+# Opcodes that put the same on the stack each time.
+_NEW: dict[str, Callable[[], _Value]] = {
+    'NONE': lambda: None,
+    'NEWTRUE': lambda: True,
+    'NEWFALSE': lambda: False,
+    'EMPTY_DICT': dict,
+    'EMPTY_LIST': list,
+    'EMPTY_TUPLE': tuple,
+}
 
 
 def _read(stream: io.BytesIO, storages: dict[str, _Storage] | None = None) -> _Value:
@@ -208,14 +211,8 @@ def _read(stream: io.BytesIO, storages: dict[str, _Storage] | None = None) -> _V
                 return stack.pop()
             case 'BININT' | 'BININT1' | 'BININT2' | 'LONG1' | 'BINFLOAT' | 'BINUNICODE':
                 stack.append(argument)
-            case 'NONE' | 'NEWTRUE' | 'NEWFALSE':
-                stack.append(_CONSTANTS[opcode.name])
-            case 'EMPTY_DICT':
-                stack.append({})
-            case 'EMPTY_LIST':
-                stack.append([])
-            case 'EMPTY_TUPLE':
-                stack.append(())
+            case name if name in _NEW:
+                stack.append(_NEW[name]())
             case 'MARK':
                 marks.append(len(stack))
             case 'TUPLE':
@@ -223,17 +220,12 @@ def _read(stream: io.BytesIO, storages: dict[str, _Storage] | None = None) -> _V
             case 'TUPLE1' | 'TUPLE2' | 'TUPLE3':
                 count = int(opcode.name[-1])
                 stack[-count:] = [tuple(stack[-count:])]
-            case 'APPEND':
-                item = stack.pop()
-                _expect(list, stack[-1]).append(item)
-            case 'APPENDS':
-                items = since_mark()
+            case 'APPEND' | 'APPENDS':
+                items = [stack.pop()] if opcode.name == 'APPEND' else since_mark()
                 _expect(list, stack[-1]).extend(items)
-            case 'SETITEM':
-                items = [stack.pop(-2), stack.pop()]
-                _set_items(stack[-1], items)
-            case 'SETITEMS':
-                items = since_mark()
+            case 'SETITEM' | 'SETITEMS':
+                one = opcode.name == 'SETITEM'
+                items = [stack.pop(-2), stack.pop()] if one else since_mark()
                 _set_items(stack[-1], items)
             case 'BINPUT' | 'LONG_BINPUT':
                 memo[argument] = stack[-1]
@@ -250,7 +242,10 @@ def _read(stream: io.BytesIO, storages: dict[str, _Storage] | None = None) -> _V
                 stack.append(storage)
             case 'REDUCE':
                 arguments = _expect(tuple, stack.pop())
-                stack.append(_build(_expect(_Global, stack.pop()).name, arguments))
+                builder = _BUILDERS.get(_expect(_Global, stack.pop()).name)
+                if builder is None:
+                    raise _Refused('it calls what builds no tensor')
+                stack.append(builder(arguments))
             case 'NEWOBJ':
                 arguments, name = stack.pop(), _expect(_Global, stack.pop()).name
                 if name != _OPTIONS or arguments != ():
@@ -262,13 +257,6 @@ def _read(stream: io.BytesIO, storages: dict[str, _Storage] | None = None) -> _V
             case _:
                 raise _Refused(f'it uses the pickle opcode {opcode.name}')
     raise EOFError
-
-
-def _build(name: str, arguments: tuple) -> _Value:
-    builder = _BUILDERS.get(name)
-    if builder is None:
-        raise _Refused('it calls what builds no tensor')
-    return builder(arguments)
 
 
 def _expect(kind: type[_T], value: _Value) -> _T:
@@ -299,10 +287,6 @@ def _rebuild_tensor(arguments: tuple) -> _View:
     return _View(_expect(_Storage, storage), offset, _expect(tuple, shape), _expect(tuple, strides))
 
 
-def _rebuild_parameter(arguments: tuple) -> _View:
-    return _expect(_View, arguments[0])
-
-
 def _ordered_dict(arguments: tuple) -> dict[str, _Value]:
     result: dict[str, _Value] = {}
     for pairs in arguments:
@@ -315,5 +299,5 @@ def _ordered_dict(arguments: tuple) -> dict[str, _Value]:
 _BUILDERS: dict[str, Callable[[tuple], _Value]] = {
     'collections OrderedDict': _ordered_dict,
     'torch._utils _rebuild_tensor_v2': _rebuild_tensor,
-    'torch._utils _rebuild_parameter': _rebuild_parameter,
+    'torch._utils _rebuild_parameter': lambda arguments: _expect(_View, arguments[0]),
 }

@@ -209,8 +209,7 @@ def _record(given: str | Record) -> Record:
 
 
 def _value(record: Record, field: str) -> Json:
-    if field not in record:
-        raise errors.unknown('field', field, record, 'Set --field')
+    errors.check_known('field', field, record, 'Set --field')
     return record[field]
 
 

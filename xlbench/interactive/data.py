@@ -100,8 +100,7 @@ def read_batch(config: ConfigDict, stage: str = '') -> dict[str, np.ndarray]:
     runs.check_config(config)
     config_lib.check_places(config)
     stage = stage or next(iter(sorted(config.stages)))
-    if stage not in config.stages:
-        raise errors.unknown('stage', stage, config.stages)
+    errors.check_known('stage', stage, config.stages)
     block = config.stages[stage]
     pairs = [(name, block.split) for name in (block.mixture, *(block.get('curriculum') or ()))]
     _prepare(config, pairs)

@@ -123,8 +123,7 @@ class Run(_Workdir):
         run = read_run(self.workdir)
         split, number = _place(run, split, step)
         results = run.at(number, split)
-        if task not in results:
-            raise errors.unknown(f'task of {self.workdir}, step {number}, {split}', task, results)
+        errors.check_known(f'task of {self.workdir}, step {number}, {split}', task, results)
         rows = predictions.of_result(results[task])
         cells: Iterator[dict[str, Cell]] = (
             {'id': i, 'input': x.input, 'target': x.target, 'prediction': x.prediction, **x.scores}

@@ -270,21 +270,22 @@ class SelfAttention(Attention):
         train: bool = False,
     ) -> jax.Array:  # [batch, length, out_features]
         """Every position attends to all that its mask leaves it."""
-        return self.attend(*self.project(x), bias, mask, train)
+        return self.attend(*self.project(x, bias), bias, mask, train)
 
     def prefill(
         self, x: jax.Array, bias: jax.Array | None, mask: jax.Array | MaskSpec
     ) -> tuple[jax.Array, KeysValues]:
         """The same without training, with the keys and values that `step` reads of the texts."""
-        q, k, v = self.project(x)
+        q, k, v = self.project(x, bias)
         return self.attend(q, k, v, bias, mask), as_past(k, v)
 
     def project(
-        self, x: jax.Array, length: str | None = 'length'
+        self, x: jax.Array, bias: jax.Array | None = None, length: str | None = 'length'
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
         """x [batch, length, embed] -> q, k, v, each [batch, heads, length, head_dim].
 
-        `length` is the logical axis of the positions; None where they are the beams of a step.
+        `bias` counts where it is a rotation, see llama.py. `length` is the logical axis of the
+        positions; None where they are the beams of a step.
         """
         q, k, v = unstack(self.qkv(x))
         k, v = (_of_all_positions(y, self.config.num_heads, length) for y in (k, v))

@@ -22,15 +22,13 @@ from jax import lax
 from msgspec import Meta
 
 from xlbench.models import generator, transformer
-from xlbench.models.attention import CrossAttention, KeysValues, SelfAttention
+from xlbench.models.attention import Attention, KeysValues, SelfAttention
 from xlbench.models.layers import (
     Dense,
     Embedding,
     Initializer,
-    LayerNorm,
     Mlp,
     TransformerConfig,
-    dropout,
     look_up,
     place,
 )
@@ -91,6 +89,10 @@ class BartConfig(TransformerConfig):
         """Draws fresh kernels and tables."""
         return nn.initializers.normal(self.init_std)
 
+    @property
+    def inits(self) -> dict[str, Initializer]:
+        return dict(kernel_init=self.init)
+
 
 # ---------------------------------------------------------------------------------------- the model
 
@@ -99,9 +101,10 @@ class Ssru(nn.Module):
     """f_t = sigmoid(x_t W_f + b_f); c_t = f_t c_(t-1) + (1 - f_t) x_t W; the output is ReLU(c_t).
 
     The recurrence that Marian's small decoders have in place of attention within the text (Kim et
-    al. 2019, aclanthology.org/D19-5632, section 3.1); it is called as SelfAttention is. c is linear
-    in c_(t-1): whole texts take a scan in log2(length) rounds, and a step of decoding reads one
-    vector, whatever came before.
+    al. 2019, aclanthology.org/D19-5632, section 3.1); it is called as SelfAttention is, with arrays
+    of the same shapes and a mask of [1 or batch, 1, length, length]. c is linear in c_(t-1): whole
+    texts take a scan in log2(length) rounds, and a step of decoding reads one vector, whatever came
+    before.
     """
 
     config: BartConfig
@@ -112,13 +115,7 @@ class Ssru(nn.Module):
         self.inwards = Dense(cfg.emb_dim, ('joined_kv', 'embed'), **fields)
         self.forget = Dense(cfg.emb_dim, ('joined_kv', 'embed'), use_bias=True, **fields)
 
-    def __call__(
-        self,
-        x: jax.Array,  # [batch, length, embed]
-        bias: None,
-        mask: jax.Array,  # [1 or batch, 1, length, length], 0 or MASKED
-        train: bool = False,
-    ) -> jax.Array:  # [batch, length, embed]
+    def __call__(self, x: jax.Array, bias: None, mask: jax.Array, train: bool = False) -> jax.Array:
         """Runs over texts; a position that must not see the one before it starts from zero."""
         del bias, train
         keep, new = self._gates(x)
@@ -133,13 +130,8 @@ class Ssru(nn.Module):
         return nn.relu(state).astype(x.dtype)
 
     def step(
-        self,
-        x: jax.Array,  # [rows, 1, embed]
-        past: KeysValues,
-        place: jax.Array,  # [], of this token's first state, those of its beams beside it
-        bias: None,
-        mask: jax.Array,  # [batch, 1, beams, places], 0 or MASKED
-    ) -> tuple[jax.Array, KeysValues]:  # [rows, 1, embed] and past, grown
+        self, x: jax.Array, past: KeysValues, place: jax.Array, bias: None, mask: jax.Array
+    ) -> tuple[jax.Array, KeysValues]:
         """Takes one step from the state that each hypothesis had at its token before this one."""
         del bias
         batch, beams = len(past['value']), mask.shape[2]
@@ -176,52 +168,29 @@ class Layer(transformer.Layer):
     def pre_norm(self) -> bool:
         return self.config.pre_norm
 
-    def _attention(self, kind: type[SelfAttention | CrossAttention]) -> nn.Module:
-        cfg = self.config
-        rate = cfg.attention_dropout_rate
-        return kind(cfg, use_bias=True, scaled=True, dropout_rate=rate, kernel_init=cfg.init)
-
-    def _norm(self) -> LayerNorm:
-        return LayerNorm(self.config.norm_epsilon)
-
     def _mlp(self) -> Mlp:
         cfg = self.config
         rate = cfg.activation_dropout_rate
-        return Mlp(cfg, cfg.activation, use_bias=True, dropout_rate=rate, kernel_init=cfg.init)
-
-
-class EncoderLayer(Layer):
-    """Self-attention and MLP."""
-
-    def setup(self):
-        cfg = self.config
-        self.attention = self._attention(SelfAttention)
-        self.attention_norm = self._norm()
-        self.mlp = self._mlp()
-        self.mlp_norm = self._norm()
-        self.dropout = dropout(cfg, cfg.dropout_rate)
-        self.parts = ((self.attention_norm, self.attention), (self.mlp_norm, self.mlp))
+        return Mlp(cfg, cfg.activation, use_bias=True, dropout_rate=rate, **cfg.inits)
 
 
 class DecoderLayer(Layer):
     """Causal self-attention (or a recurrence), attention over the encoded source, MLP."""
 
-    source_attention = CrossAttention
+    names = (
+        ('self_attention', 'self_attention_norm'),
+        ('encoder_decoder_attention', 'encoder_decoder_attention_norm'),
+        ('mlp', 'mlp_norm'),
+    )
 
-    def setup(self):
-        cfg = self.config
-        self.self_attention = Ssru(cfg) if cfg.ssru else self._attention(SelfAttention)
-        self.self_attention_norm = self._norm()
-        self.encoder_decoder_attention = self._attention(self.source_attention)
-        self.encoder_decoder_attention_norm = self._norm()
-        self.mlp = self._mlp()
-        self.mlp_norm = self._norm()
-        self.dropout = dropout(cfg, cfg.dropout_rate)
-        self.parts = (
-            (self.self_attention_norm, self.self_attention),
-            (self.encoder_decoder_attention_norm, self.encoder_decoder_attention),
-            (self.mlp_norm, self.mlp),
-        )
+    def _attention(self, kind: type[Attention]) -> nn.Module:
+        recurrent = kind is SelfAttention and self.config.ssru
+        return Ssru(self.config) if recurrent else super()._attention(kind)
+
+    def empty(self, source: KeysValues, places: int) -> KeysValues:
+        if self.config.ssru:
+            return self.self_attention.empty(len(source['value']), places)
+        return super().empty(source, places)
 
 
 class Stack(transformer.Stack):
@@ -229,8 +198,14 @@ class Stack(transformer.Stack):
 
     config: BartConfig
     token_embedder: Embedding
+    zero_first = False  # Zeros in place of the first token.
+
+    @property
+    def norm_name(self) -> str:
+        return 'final_norm' if self.config.pre_norm else ''
 
     def setup(self):
+        super().setup()
         cfg = self.config
         if cfg.learned_positions:
             rows = cfg.max_positions + POSITION_OFFSET
@@ -238,10 +213,7 @@ class Stack(transformer.Stack):
                 rows, cfg.emb_dim, embedding_init=cfg.init, offset=POSITION_OFFSET
             )
         if cfg.embedding_norm:
-            self.embeddings_norm = LayerNorm(cfg.norm_epsilon)
-        if cfg.pre_norm:
-            self.final_norm = LayerNorm(cfg.norm_epsilon)
-        self.dropout = dropout(cfg, cfg.dropout_rate)
+            self.embeddings_norm = cfg.norm()
 
     def position_cache(self, max_length: int) -> jax.Array:
         """The first positions, [max_length, emb_dim] float32."""
@@ -253,74 +225,46 @@ class Stack(transformer.Stack):
         return jnp.asarray(table[cfg.position_offset :])
 
     def embed(self, tokens: jax.Array, positions: jax.Array | None, train: bool) -> jax.Array:
-        """Tokens and positions, both [batch, length] -> [batch, length, emb_dim]."""
         table = self.position_cache(tokens.shape[1])
         if positions is None:
             rows = for_each_row(table, len(tokens), self.config.dtype)
             return self._sum(tokens, jnp.arange(tokens.shape[1])[None], rows, train)
         return self._sum(tokens, positions, place(look_up(table, positions)), train)
 
-    def _embed(self, tokens: jax.Array, index: jax.Array) -> jax.Array:
-        """Tokens [batch, length] at these positions, [1 or batch, length] -> their vectors."""
-        del index
-        return self.token_embedder(tokens)
-
     def _sum(
         self, tokens: jax.Array, index: jax.Array, positions: jax.Array, train: bool
     ) -> jax.Array:
         """Tokens [batch, length], their positions, and these embedded -> what goes into layers."""
-        x = self._embed(tokens, index)
+        x = self.token_embedder(tokens)
+        x = jnp.where(index[..., None] == 0, 0.0, x) if self.zero_first else x
         x = x * self.config.emb_dim**0.5 if self.config.scaled_embeddings else x
         x = x + positions.astype(x.dtype)
         return self.dropout(self.embeddings_norm(x) if self.config.embedding_norm else x, train)
-
-    def normalize(self, x: jax.Array, train: bool) -> jax.Array:
-        return self.final_norm(x) if self.config.pre_norm else x
 
 
 class Encoder(Stack, transformer.Encoder):
     """The stack of encoder layers."""
 
-    def setup(self):
-        super().setup()
-        self.layers = transformer.layers(EncoderLayer, self.config, self.config.num_encoder_layers)
+    layer, depth = Layer, 'num_encoder_layers'
 
 
 class Decoder(Stack, transformer.Decoder):
     """The stack of decoder layers."""
 
-    layer = DecoderLayer
-
-    def setup(self):
-        super().setup()
-        self.layers = transformer.layers(self.layer, self.config, self.config.num_decoder_layers)
+    layer, depth = DecoderLayer, 'num_decoder_layers'
 
     def embed_step(self, cache: transformer.Cache, tokens: jax.Array) -> jax.Array:
-        """Tokens [rows, 1] at the cache's position -> [rows, 1, emb_dim]."""
         index = cache['index']
         position = lax.dynamic_slice_in_dim(cache['positions'], index, 1)
         return self._sum(tokens, index[None, None], position[None], train=False)
 
-    def _embed(self, tokens: jax.Array, index: jax.Array) -> jax.Array:
-        x = super()._embed(tokens, index)
-        return jnp.where(index[..., None] == 0, 0.0, x) if self.config.ssru else x
+    @property
+    def zero_first(self) -> bool:
+        return self.config.ssru
 
     def takes_fused(self, tokens: jax.Array, keys: int, train: bool) -> bool:
         """Returns whether attention is fused; the recurrence reads a mask."""
         return not self.config.ssru and super().takes_fused(tokens, keys, train)
-
-    def init_cache(
-        self,
-        encoded: jax.Array,  # [batch, inputs, emb_dim]
-        encoder_segment_ids: jax.Array | None,  # [batch, inputs]
-        max_length: int,
-        beams: int,
-    ) -> transformer.Cache:
-        cache = super().init_cache(encoded, encoder_segment_ids, max_length, beams)
-        if not self.config.ssru:
-            return cache
-        empty = [x.self_attention.empty(len(encoded), max_length * beams) for x in self.layers]
-        return {**cache, 'self': empty}
 
 
 class Bart(generator.Generator):

@@ -16,9 +16,9 @@ import numpy as np
 from msgspec import Meta
 
 from xlbench.models import transformer
-from xlbench.models.attention import SelfAttention
+from xlbench.models.attention import Attention, CrossAttention, SelfAttention
 from xlbench.models.families import variant_of
-from xlbench.models.layers import Dense, Embedding, LayerNorm, Mlp, TransformerConfig, dropout
+from xlbench.models.layers import Dense, Embedding, Mlp, TransformerConfig
 from xlbench.models.masks import MaskSpec
 from xlbench.models.positions import LearnedPositions, for_each_row
 from xlbench.system import errors
@@ -62,13 +62,12 @@ class BertConfig(TransformerConfig):
         super().__post_init__()
         object.__setattr__(self, 'variant', variant_of(vars(self)))
 
+    @property
+    def inits(self) -> dict[str, nn.initializers.Initializer]:
+        return dict(kernel_init=INIT)
+
 
 # ---------------------------------------------------------------------------------------- the model
-
-
-def norm(cfg: BertConfig) -> LayerNorm:
-    """A layer norm with the model's epsilon."""
-    return LayerNorm(cfg.norm_epsilon)
 
 
 def dense(cfg: BertConfig, features: int, axis: str = 'features') -> Dense:
@@ -129,20 +128,13 @@ class Layer(transformer.Layer):
     config: BertConfig
     pre_norm = False
 
-    def setup(self):
-        cfg = self.config
-        kind = DisentangledAttention if cfg.relpos_buckets else SelfAttention
-        self.attention = kind(cfg, **self.attention_fields())
-        self.attention_norm = norm(cfg)
-        self.mlp = Mlp(cfg, activation='gelu', use_bias=True, kernel_init=INIT)
-        self.mlp_norm = norm(cfg)
-        self.dropout = dropout(cfg, cfg.dropout_rate)
-        self.parts = ((self.attention_norm, self.attention), (self.mlp_norm, self.mlp))
+    @property
+    def kinds(self) -> tuple[type[Attention], ...]:
+        within = DisentangledAttention if self.config.relpos_buckets else SelfAttention
+        return within, CrossAttention
 
-    def attention_fields(self) -> dict[str, bool | float | nn.initializers.Initializer]:
-        """The fields in which BERT's attention differs from T5's."""
-        rate = self.config.attention_dropout_rate
-        return dict(use_bias=True, scaled=True, dropout_rate=rate, kernel_init=INIT)
+    def _mlp(self) -> Mlp:
+        return Mlp(self.config, activation='gelu', use_bias=True, **self.config.inits)
 
 
 class Stack(transformer.Stack):
@@ -150,7 +142,10 @@ class Stack(transformer.Stack):
 
     config: BertConfig
 
+    layer = Layer
+
     def setup(self):
+        super().setup()
         cfg = self.config
         rows = cfg.max_positions + cfg.position_offset
         table = (cfg.emb_dim, cfg.dtype, INIT)
@@ -158,15 +153,14 @@ class Stack(transformer.Stack):
         if cfg.relpos_buckets:
             distances = 2 * cfg.relpos_buckets
             self.distance_embedder = Embedding(distances, *table, rows='positions')
-            self.distance_norm = norm(cfg)
+            self.distance_norm = cfg.norm()
         else:
             self.position_embedder = LearnedPositions(rows, *table, offset=cfg.position_offset)
         if cfg.type_vocab_size:
             self.type_embedder = Embedding(cfg.type_vocab_size, *table, rows='types')
         if cfg.num_languages:
             self.language_embedder = Embedding(cfg.num_languages, *table, rows='types')
-        self.embeddings_norm = norm(cfg)
-        self.dropout = dropout(cfg, cfg.dropout_rate)
+        self.embeddings_norm = cfg.norm()
 
     def embed(
         self,
@@ -217,7 +211,6 @@ class Bert(Stack, transformer.Encoder):
 
     def setup(self):
         super().setup()
-        self.layers = transformer.layers(Layer, self.config, self.config.num_layers)
         if self.config.has_pooler:
             self.pooler = dense(self.config, self.config.emb_dim)
 
@@ -232,8 +225,7 @@ class Bert(Stack, transformer.Encoder):
         train: bool = False,
     ) -> jax.Array:  # [batch, length, emb_dim]
         """Tokens -> encoded tokens."""
-        mask = self.own_mask(tokens, segment_ids, train)
-        x = self.run(self.embed(tokens, positions, train, type_ids, languages), mask, train)
+        x = super().__call__(tokens, segment_ids, positions, type_ids, languages, train=train)
         if self.config.has_pooler and self.is_initializing():
             self.pool(x)  # So that its parameters exist, whoever asks for them.
         return x
@@ -246,16 +238,11 @@ class Bert(Stack, transformer.Encoder):
         return jnp.tanh(self.pooler(encoded[:, 0]))
 
     def first_attention(
-        self,
-        tokens: jax.Array,  # [batch, length]
-        segment_ids: jax.Array | None = None,  # [batch, length]; 0 is padding
-        positions: jax.Array | None = None,  # [batch, length]; None: 0, 1, 2, ...
-        type_ids: jax.Array | None = None,  # [batch, length]; None: all 0
-        languages: jax.Array | None = None,  # [batch, length], see `embed`
+        self, tokens, segment_ids=None, positions=None, type_ids=None, languages=None
     ) -> jax.Array:  # [batch, heads, length], float32
         """Attention weights of the first token in the topmost layer; those of a head sum to 1.
 
-        They are computed here, because `__call__` never divides its weights by their sum, see
+        Arguments are those of `__call__`, which itself never divides its weights by their sum, see
         `dot_product_attention` of attention.py.
         """
         if self.config.relpos_buckets:

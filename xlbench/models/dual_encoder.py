@@ -64,13 +64,12 @@ class DualEncoder(nn.Module):
 
     def setup(self):
         cfg = self.config
-        self.left = bert.Bert(cfg)
-        if not cfg.shared:
-            self.right = bert.Bert(cfg)
-        if cfg.projection_dim:
-            self.left_projection = self._projection()
-            if not cfg.shared:
-                self.right_projection = self._projection()
+        fields = dict(matmul_dtype=cfg.operands, kernel_init=bert.INIT)
+        for side in ('left',) if cfg.shared else ('left', 'right'):
+            setattr(self, side, bert.Bert(cfg))
+            if cfg.projection_dim:
+                projection = Dense(cfg.projection_dim, ('features', 'embed'), **fields)
+                setattr(self, f'{side}_projection', projection)
 
     def __call__(
         self,
@@ -82,34 +81,13 @@ class DualEncoder(nn.Module):
         train: bool = False,
     ) -> tuple[jax.Array, jax.Array]:  # [batch, dim] each, float32
         """Both sides' tokens -> their vectors."""
-        left = self.encode_left(left_encoder_input_tokens, left_encoder_segment_ids, train=train)
-        right = self.encode_right(
-            right_encoder_input_tokens, right_encoder_segment_ids, train=train
-        )
-        return left, right
-
-    def encode_left(self, *texts: jax.Array | None, **named: jax.Array | bool | None) -> jax.Array:
-        """Tokens of left texts -> their vectors [batch, dim], float32; see `encode`."""
-        return self.encode('left', self.config.left_prefix, *texts, **named)
-
-    def encode_right(self, *texts: jax.Array | None, **named: jax.Array | bool | None) -> jax.Array:
-        """Tokens of right texts -> their vectors [batch, dim], float32; see `encode`."""
-        side = 'left' if self.config.shared else 'right'
-        return self.encode(side, self.config.right_prefix, *texts, **named)
-
-    def _projection(self) -> Dense:
-        cfg = self.config
-        return Dense(
-            cfg.projection_dim,
-            ('features', 'embed'),
-            matmul_dtype=cfg.operands,
-            kernel_init=bert.INIT,
-        )
+        left = left_encoder_input_tokens, left_encoder_segment_ids
+        right = right_encoder_input_tokens, right_encoder_segment_ids
+        return self.encode('left', *left, train=train), self.encode('right', *right, train=train)
 
     def encode(
         self,
-        side: str,  # whose encoder it is
-        prefix: Sequence[int],  # ids behind the first token
+        side: str,  # 'left' or 'right'
         tokens: jax.Array,  # [batch, length]
         segment_ids: jax.Array | None = None,  # [batch, length]; 0 is padding
         positions: jax.Array | None = None,  # [batch, length]; None: 0, 1, 2, ...
@@ -117,9 +95,11 @@ class DualEncoder(nn.Module):
         *,
         train: bool = False,
     ) -> jax.Array:  # [batch, dim], float32
-        """Tokens of texts -> their vectors."""
-        cfg, encoder = self.config, getattr(self, side)
-        if prefix:
+        """Tokens of a side's texts -> their vectors."""
+        cfg = self.config
+        whose = 'left' if cfg.shared else side
+        encoder = getattr(self, whose)
+        if prefix := getattr(cfg, f'{side}_prefix'):
             tokens, segment_ids, positions, type_ids = _with_prefix(
                 prefix, tokens, segment_ids, positions, type_ids
             )
@@ -130,7 +110,7 @@ class DualEncoder(nn.Module):
             x = encoded[:, 0].astype(jnp.float32)
         else:
             x = masked_mean(encoded.astype(jnp.float32), segment_ids)
-        x = getattr(self, f'{side}_projection')(x) if cfg.projection_dim else x
+        x = getattr(self, f'{whose}_projection')(x) if cfg.projection_dim else x
         return unit(x) if cfg.normalize else x
 
 

@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 
 from xlbench.models import bert, generator, transformer
-from xlbench.models.attention import CrossAttention
 from xlbench.models.layers import ACTIVATIONS
 from xlbench.system import errors
 
@@ -34,28 +33,23 @@ class EncoderDecoderConfig(bert.BertConfig):
 class DecoderLayer(bert.Layer):
     """Causal self-attention, attention over the encoded source, MLP."""
 
-    def setup(self):
-        super().setup()
-        cfg = self.config
-        self.cross_attention = CrossAttention(cfg, **self.attention_fields())
-        self.cross_attention_norm = bert.norm(cfg)
-        over_source = (self.cross_attention_norm, self.cross_attention)
-        self.parts = ((self.attention_norm, self.attention), over_source, (self.mlp_norm, self.mlp))
+    names = (
+        ('attention', 'attention_norm'),
+        ('cross_attention', 'cross_attention_norm'),
+        ('mlp', 'mlp_norm'),
+    )
 
 
 class Decoder(bert.Stack, transformer.Decoder):
     """The stack of decoder layers, with embeddings of its own."""
 
-    def setup(self):
-        super().setup()
-        self.layers = transformer.layers(DecoderLayer, self.config, self.config.num_layers)
+    layer = DecoderLayer
 
     def position_cache(self, max_length: int) -> None:
         """Returns nothing; raises UserError where there are fewer positions."""
         self.position_embedder.check_length(max_length)
 
     def embed_step(self, cache: transformer.Cache, tokens: jax.Array) -> jax.Array:
-        """Tokens [rows, 1] at the cache's position -> what the first layer reads."""
         languages = cache.get('languages')
         if languages is not None:  # [batch, 1]; the beams of an example side by side.
             languages = jnp.repeat(languages, tokens.shape[0] // languages.shape[0], axis=0)
@@ -70,7 +64,7 @@ class LmHead(nn.Module):
     def setup(self):
         cfg = self.config
         self.dense = bert.dense(cfg, cfg.emb_dim)
-        self.norm = bert.norm(cfg)
+        self.norm = cfg.norm()
         init = nn.with_logical_partitioning(nn.initializers.zeros, ('vocab',))
         self.bias = self.param('bias', init, (cfg.vocab_size,), jnp.float32)
 

@@ -78,8 +78,7 @@ def variant_of(fields: Fields) -> str:
     """
     of_types = 'roberta' if fields.get('position_offset') else 'bert'
     found = fields.get('variant') or (of_types if fields.get('type_vocab_size', 2) else 'xlm')
-    if found not in MODEL_TYPES:
-        raise errors.unknown('variant', found, MODEL_TYPES)
+    errors.check_known('variant', found, MODEL_TYPES)
     return found
 
 
@@ -114,8 +113,7 @@ ENCODERS = tuple(name for name, family in FAMILIES.items() if family.encoders)
 
 def check_name(family: object, size: object = '') -> None:
     """Raises UserError for a family or a size that does not exist; imports no model."""
-    if family not in FAMILIES:
-        raise errors.unknown('model family', family, FAMILIES)
+    errors.check_known('model family', family, FAMILIES)
     if size and size not in SIZES[family]:
         raise errors.unknown(f'size of {family}', size, SIZES[family])
 
@@ -134,8 +132,7 @@ def config(family: str, size: str = '', **overrides: object) -> 'TransformerConf
     config_class = _class_of(family, 'config')
     fields = [field.name for field in dataclasses.fields(config_class)]
     for name in overrides:
-        if name not in fields:
-            raise errors.unknown(f'field of the {family} model', name, fields)
+        errors.check_known(f'field of the {family} model', name, fields)
     values = {**fields_of(family, size), **overrides}
     for field in dataclasses.fields(config_class):
         if field.name not in values and field.default is dataclasses.MISSING:

@@ -19,15 +19,8 @@ import jax.numpy as jnp
 from msgspec import Meta
 
 from xlbench.models import generator, transformer
-from xlbench.models.attention import KeysValues, SelfAttention
-from xlbench.models.layers import (
-    Embedding,
-    Initializer,
-    LayerNorm,
-    Mlp,
-    TransformerConfig,
-    dropout,
-)
+from xlbench.models.attention import KeysValues
+from xlbench.models.layers import Embedding, Initializer, Mlp, TransformerConfig
 from xlbench.models.masks import MaskSpec, mask_bias
 from xlbench.models.positions import LearnedPositions
 
@@ -59,9 +52,9 @@ class Gpt2Config(TransformerConfig):
         return nn.initializers.normal(self.init_std)
 
     @property
-    def residual_init(self) -> Initializer:
-        """Draws fresh kernels whose result is added to the residual."""
-        return nn.initializers.normal(self.init_std / math.sqrt(2 * self.num_layers))
+    def inits(self) -> dict[str, Initializer]:
+        residual = nn.initializers.normal(self.init_std / math.sqrt(2 * self.num_layers))
+        return dict(kernel_init=self.init, out_kernel_init=residual)
 
 
 # ---------------------------------------------------------------------------------------- the model
@@ -73,23 +66,11 @@ class Layer(transformer.Layer):
     config: Gpt2Config
     pre_norm = True
 
-    def setup(self):
-        cfg = self.config
-        inits = dict(kernel_init=cfg.init, out_kernel_init=cfg.residual_init)
-        self.attention = SelfAttention(
-            cfg, use_bias=True, scaled=True, dropout_rate=cfg.attention_dropout_rate, **inits
-        )
-        self.attention_norm = LayerNorm(cfg.norm_epsilon)
-        self.mlp = Mlp(cfg, cfg.activation, use_bias=True, **inits)
-        self.mlp_norm = LayerNorm(cfg.norm_epsilon)
-        self.dropout = dropout(cfg, cfg.dropout_rate)
-        self.parts = ((self.attention_norm, self.attention), (self.mlp_norm, self.mlp))
+    def _mlp(self) -> Mlp:
+        return Mlp(self.config, self.config.activation, use_bias=True, **self.config.inits)
 
     def prefill(
-        self,
-        x: jax.Array,  # [batch, length, emb_dim]
-        bias: None,  # see Decoder.of_layers
-        mask: jax.Array | MaskSpec,  # [1 or batch, 1, length, length], 0 or MASKED
+        self, x: jax.Array, bias: None, mask: jax.Array | MaskSpec
     ) -> tuple[jax.Array, KeysValues]:
         """The layer for whole texts, with the keys and values that `step` reads of them."""
         (norm, attention), (mlp_norm, mlp) = self.parts
@@ -102,16 +83,15 @@ class Decoder(transformer.Decoder):
     """The stack of layers, with its embeddings."""
 
     config: Gpt2Config
+    layer, norm_name = Layer, 'final_norm'
 
     def setup(self):
+        super().setup()
         cfg = self.config
         self.token_embedder = Embedding(cfg.vocab_size, cfg.emb_dim, cfg.dtype, cfg.init)
         self.position_embedder = LearnedPositions(
             cfg.max_positions, cfg.emb_dim, cfg.dtype, cfg.init
         )
-        self.layers = transformer.layers(Layer, cfg, cfg.num_layers)
-        self.final_norm = LayerNorm(cfg.norm_epsilon)
-        self.dropout = dropout(cfg, cfg.dropout_rate)
 
     def __call__(
         self,
@@ -129,7 +109,7 @@ class Decoder(transformer.Decoder):
         arguments = (None, *self.of_layers(positions, mask), None, train)
         x = self.embed(tokens, positions, train)
         x = transformer.run_layers(self.layers, self.config.scan_layers, x, arguments)
-        return self.final_norm(x)
+        return self.normalize(x, train)
 
     def of_layers(self, positions: jax.Array, mask: jax.Array | MaskSpec) -> tuple:
         """Bias and mask, as layers read them, of positions [batch, length] and a mask."""
@@ -158,12 +138,8 @@ class Decoder(transformer.Decoder):
         return mask if fused else mask_bias(seen), positions
 
     def embed(self, tokens: jax.Array, positions: jax.Array, train: bool) -> jax.Array:
-        """Tokens and positions, both [batch, length] -> [batch, length, emb_dim]."""
         x = self.token_embedder(tokens) + self.position_embedder(positions)
         return self.dropout(x, train)
-
-    def normalize(self, x: jax.Array, train: bool) -> jax.Array:
-        return self.final_norm(x)
 
     def prefill(self, tokens: jax.Array, segment_ids: jax.Array | None) -> list[KeysValues]:
         """Tokens [batch, length] -> keys and values of each layer."""
@@ -176,13 +152,9 @@ class Decoder(transformer.Decoder):
         return past
 
     def init_cache(
-        self,
-        encoded: list[KeysValues],  # of `prefill`
-        encoder_segment_ids: jax.Array | None,  # [batch, inputs]
-        max_length: int,
-        beams: int,
+        self, encoded: list[KeysValues], encoder_segment_ids, max_length: int, beams: int
     ) -> transformer.Cache:
-        """The cache before the first token: that of a text of which the inputs have been read."""
+        """The cache before the first token, with what `prefill` has `encoded` of the inputs."""
         batch, _, _, inputs = encoded[0]['key'].shape
         self.check_length(inputs + max_length)
         if encoder_segment_ids is None:

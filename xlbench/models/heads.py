@@ -59,32 +59,27 @@ class Cosine(nn.Module):
         return self.scale * unit(x) @ unit(kernel).T
 
 
-def _classifier(cfg: HeadConfig) -> nn.Module:
-    """The last layer of a head."""
-    if cfg.head == 'cosine':
-        return Cosine(cfg.num_labels, cfg.scale)
-    return bert.dense(cfg, cfg.num_labels, 'labels')
-
-
 class Classifier(nn.Module):
     """An encoder and a head; `hidden` and `label` are its two parts."""
 
     config: HeadConfig
 
+    def setup(self):
+        cfg = self.config
+        self.encoder = bert.Bert(cfg)
+        if cfg.head == 'cosine':
+            self.classifier = Cosine(cfg.num_labels, cfg.scale)
+        else:
+            self.classifier = bert.dense(cfg, cfg.num_labels, 'labels')
+
     def __call__(
         self,
-        tokens: jax.Array,  # [batch, length]
-        segment_ids: jax.Array | None = None,  # [batch, length]; 0 is padding
-        positions: jax.Array | None = None,  # [batch, length]; None: 0, 1, 2, ...
-        type_ids: jax.Array | None = None,  # [batch, length]; None: all 0
-        languages: jax.Array | None = None,  # [batch, length], see bert.Stack.embed
-        *,
+        *texts: jax.Array | None,  # [batch, length] each, as bert.Bert takes them
         train: bool = False,
-        **words: tuple[jax.Array, jax.Array],  # Of a tagger, see `word_states`.
+        **about: jax.Array | tuple[jax.Array, jax.Array],  # as well; `words`, see `word_states`
     ) -> jax.Array:  # [batch, num_labels] of texts or [batch, length, num_labels], float32
         """Tokens -> logits."""
-        given = (tokens, segment_ids, positions, type_ids, languages)
-        return self.label(self.hidden(*given, train=train, **words), train)
+        return self.label(self.hidden(*texts, train=train, **about), train)
 
     def hidden(self, *texts: jax.Array | None, train: bool = False, **about) -> jax.Array:
         """Takes what `__call__` takes -> what the head reads of the encoder."""
@@ -99,11 +94,10 @@ class SequenceClassifier(Classifier):
     """An encoder and a head over its first token, for rows that hold one example."""
 
     def setup(self):
+        super().setup()
         cfg = self.config
-        self.encoder = bert.Bert(cfg)
         if not cfg.has_pooler:
             self.dense = bert.dense(cfg, cfg.emb_dim)
-        self.classifier = _classifier(cfg)
         self.dropout = Dropout(cfg.classifier_dropout_rate)
 
     def hidden(self, *texts: jax.Array | None, **about) -> jax.Array:
@@ -143,10 +137,8 @@ class TokenClassifier(Classifier):
     """An encoder and a head over each token, or over each word."""
 
     def setup(self):
-        cfg = self.config
-        self.encoder = bert.Bert(cfg)
-        self.classifier = _classifier(cfg)
-        self.dropout = dropout(cfg, cfg.classifier_dropout_rate)
+        super().setup()
+        self.dropout = dropout(self.config, self.config.classifier_dropout_rate)
 
     def hidden(
         self, *texts: jax.Array | None, words: tuple[jax.Array, jax.Array] | None = None, **about

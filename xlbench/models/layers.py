@@ -73,6 +73,15 @@ class TransformerConfig(Block):
         """The type of the operands of products with parameters."""
         return self.matmul_dtype or self.dtype
 
+    @property
+    def inits(self) -> dict[str, Initializer]:
+        """Fields of attention and MLP that draw fresh kernels; by default `fan_in_normal` does."""
+        return {}
+
+    def norm(self) -> nn.Module:
+        """Makes a norm of a layer or a stack, of a config with `norm_epsilon`."""
+        return LayerNorm(self.norm_epsilon)
+
 
 # ------------------------------------------------------------------------------ placing on a mesh
 

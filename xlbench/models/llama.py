@@ -21,7 +21,7 @@ from xlbench.models import gpt2, transformer
 from xlbench.models.attention import (
     Attention,
     KeysValues,
-    as_past,
+    SelfAttention,
     grown,
     join_heads,
     split_heads,
@@ -104,8 +104,7 @@ class LlamaConfig(gpt2.Gpt2Config):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.rope_form not in ROPE_FORMS:
-            raise errors.unknown('rope_form', self.rope_form, ROPE_FORMS)
+        errors.check_known('rope_form', self.rope_form, ROPE_FORMS)
         if self.num_heads % self.num_kv_heads:
             raise errors.UserError(
                 f'num_kv_heads={self.num_kv_heads} does not divide num_heads={self.num_heads}'
@@ -114,6 +113,9 @@ class LlamaConfig(gpt2.Gpt2Config):
             raise errors.UserError(
                 'scan_layers makes a loop of equal layers, and some here have a window; set it to 0'
             )
+
+    def norm(self) -> RMSNorm:
+        return RMSNorm(self.norm_epsilon, self.unit_norms)
 
     @property
     def windowed(self) -> list[bool]:
@@ -153,7 +155,7 @@ def rotate(x: jax.Array, by: Rotation) -> jax.Array:
 # ---------------------------------------------------------------------------------------- the model
 
 
-class SharedAttention(Attention):
+class SharedAttention(SelfAttention):
     """Attention within a text, in which several queries share a key and a value.
 
     Queries are one kernel, keys and values another. The cache has the shared heads alone.
@@ -162,7 +164,7 @@ class SharedAttention(Attention):
     config: LlamaConfig
 
     def setup(self):
-        super().setup()
+        Attention.setup(self)  # Without one kernel for all three.
         cfg = self.config
         axes = ('joined_kv', 'embed')
         fields = dict(
@@ -171,10 +173,10 @@ class SharedAttention(Attention):
         self.query = Dense(cfg.num_heads * cfg.head_dim, axes, **fields)
         self.kv = Dense(cfg.num_kv_heads * cfg.head_dim, axes, stack=2, **fields)
         if cfg.qk_norm:
-            self.query_norm, self.key_norm = norm(cfg), norm(cfg)
+            self.query_norm, self.key_norm = cfg.norm(), cfg.norm()
 
     def project(
-        self, x: jax.Array, by: Rotation, length: str | None = 'length'
+        self, x: jax.Array, bias: Rotation, length: str | None = 'length'
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
         """x [batch, length, embed] -> q [batch, heads, length, head_dim], k, v of shared heads."""
         cfg = self.config
@@ -185,32 +187,17 @@ class SharedAttention(Attention):
         )
         if cfg.qk_norm:
             q, k = self.query_norm(q), self.key_norm(k)
-        return rotate(q, by) * (cfg.query_scale or cfg.head_dim) ** -0.5, rotate(k, by), v
+        return rotate(q, bias) * (cfg.query_scale or cfg.head_dim) ** -0.5, rotate(k, bias), v
 
-    def __call__(
-        self,
-        x: jax.Array,  # [batch, length, embed]
-        by: Rotation,
-        mask: jax.Array | MaskSpec,  # [1 or batch, 1, length, length], 0 or MASKED
-        train: bool = False,
-    ) -> jax.Array:  # [batch, length, out_features]
-        """Every position attends to all that its mask leaves it."""
-        return self.look(*self.project(x, by), mask, train)
-
-    def prefill(
-        self, x: jax.Array, by: Rotation, mask: jax.Array | MaskSpec
-    ) -> tuple[jax.Array, KeysValues]:
-        q, k, v = self.project(x, by)
-        return self.look(q, k, v, mask), as_past(k, v)
-
-    def look(self, q, k, v, mask: jax.Array | MaskSpec, train: bool = False) -> jax.Array:
+    def attend(self, q, k, v, bias, mask: jax.Array | MaskSpec, train: bool = False) -> jax.Array:
         """Attention of the q, k, v of `project` -> [batch, length, out_features]."""
+        del bias  # Queries and keys are rotated by now.
         cfg = self.config
         share = cfg.num_heads // cfg.num_kv_heads
         k, v = (constrain(jnp.repeat(y, share, 1), 'batch', 'heads', None, None) for y in (k, v))
         if cfg.attention_softcap:
             return self.out(join_heads(self._capped(q, k, self.dropout(v, train), mask, 3)))
-        return self.attend(q, k, v, None, mask, train)
+        return super().attend(q, k, v, None, mask, train)
 
     def _capped(self, q, k, v, mask: jax.Array, features: int) -> jax.Array:
         """Attention whose logits are soft-capped; `features` is their axis in k."""
@@ -220,14 +207,12 @@ class SharedAttention(Attention):
         return dot_heads(weights, v, (3, 2)).astype(q.dtype)
 
     def step(
-        self,
-        x: jax.Array,  # [rows, 1, embed]
-        past: KeysValues,
-        place: jax.Array,
-        bias: tuple[Rotation, jax.Array],  # of the rows, and [batch, 1, 1, places], the window
-        mask: jax.Array,  # [batch, 1, beams, places], 0 or MASKED
-    ) -> tuple[jax.Array, KeysValues]:  # [rows, 1, out_features] and past, grown
-        """Attention of one new token over earlier ones and itself; see SelfAttention.step."""
+        self, x, past: KeysValues, place, bias: tuple[Rotation, jax.Array], mask: jax.Array
+    ) -> tuple[jax.Array, KeysValues]:
+        """Attention of one new token over earlier ones and itself; see SelfAttention.step.
+
+        The bias is the rotation of the rows, and [batch, 1, 1, places], what a window hides.
+        """
         cfg, batch = self.config, len(past['key'])
         share = cfg.num_heads // cfg.num_kv_heads
         by, window = bias
@@ -245,29 +230,27 @@ class SharedAttention(Attention):
         return self.out(join_heads(y)).reshape(x.shape[0], 1, -1), past
 
 
-def norm(cfg: LlamaConfig) -> RMSNorm:
-    """An RMS norm as the config says."""
-    return RMSNorm(cfg.norm_epsilon, cfg.unit_norms)
-
-
 class Layer(gpt2.Layer):
     """Causal self-attention and MLP, each after a norm, in Gemma 2 and 3 also before one."""
 
     config: LlamaConfig
     windowed: bool = False
 
+    kinds = (SharedAttention,)
+
     def setup(self):
+        super().setup()
+        if self.config.post_norms:
+            self.attention_post_norm, self.mlp_post_norm = self.config.norm(), self.config.norm()
+
+    def _attention(self, kind: type[Attention]) -> Attention:
         cfg = self.config
-        inits = dict(kernel_init=cfg.init, out_kernel_init=cfg.residual_init)
-        self.attention = SharedAttention(
-            cfg, use_bias=cfg.out_bias, dropout_rate=cfg.attention_dropout_rate, **inits
-        )
-        self.mlp = Mlp(cfg, cfg.activation, gated=True, use_bias=cfg.mlp_bias, **inits)
-        self.attention_norm, self.mlp_norm = norm(cfg), norm(cfg)
-        if cfg.post_norms:
-            self.attention_post_norm, self.mlp_post_norm = norm(cfg), norm(cfg)
-        self.dropout = dropout(cfg, cfg.dropout_rate)
-        self.parts = ((self.attention_norm, self.attention), (self.mlp_norm, self.mlp))
+        rate = cfg.attention_dropout_rate
+        return kind(cfg, use_bias=cfg.out_bias, dropout_rate=rate, **cfg.inits)
+
+    def _mlp(self) -> Mlp:
+        cfg = self.config
+        return Mlp(cfg, cfg.activation, gated=True, use_bias=cfg.mlp_bias, **cfg.inits)
 
     def __call__(self, x, encoded, bias, mask, cross_mask, train: bool) -> jax.Array:
         """The layer for whole texts; of bias and mask there are those of both kinds of layers."""
@@ -293,7 +276,7 @@ class Decoder(gpt2.Decoder):
         self.token_embedder = Embedding(cfg.vocab_size, cfg.emb_dim, cfg.dtype, cfg.init)
         made = transformer.checkpointed(Layer, cfg.remat)
         self.layers = [made(cfg, windowed) for windowed in cfg.windowed]
-        self.final_norm = norm(cfg)
+        self.final_norm = cfg.norm()
         self.dropout = dropout(cfg, cfg.dropout_rate)
 
     def check_length(self, length: int) -> None:
@@ -316,7 +299,6 @@ class Decoder(gpt2.Decoder):
         return rotations, (mask, mask + mask_bias(distance < cfg.window))
 
     def embed(self, tokens: jax.Array, positions: jax.Array, train: bool) -> jax.Array:
-        """Tokens [batch, length] -> [batch, length, emb_dim]."""
         x = self.token_embedder(tokens)
         if self.config.scaled_embeddings:
             x = x * jnp.asarray(self.config.emb_dim**0.5, self.config.dtype)

@@ -22,7 +22,7 @@ from jax.typing import DTypeLike
 from msgspec import Meta
 
 from xlbench.models import bart
-from xlbench.models.attention import CrossAttention, KeysValues
+from xlbench.models.attention import CrossAttention, KeysValues, SelfAttention
 from xlbench.models.layers import Dense, LayerNorm
 from xlbench.models.masks import MASKED, mask_bias
 from xlbench.system import errors
@@ -171,25 +171,14 @@ class ViewWeights(nn.Module):
 class ViewAttention(CrossAttention):
     """Attention over each view with the same parameters; the results are added up by weights."""
 
-    def __call__(
-        self,
-        x: jax.Array,  # [batch, length, embed]
-        encoded: Encoded,
-        mask: jax.Array,  # [batch, VIEWS, 1, inputs], 0 or MASKED
-        train: bool = False,
-    ) -> jax.Array:  # [batch, length, out_features]
-        """Every position of x attends to either view."""
+    def __call__(self, x, encoded: Encoded, mask: jax.Array, train: bool = False) -> jax.Array:
+        """Every position of x attends to either view; see `Decoder.source_mask`."""
         q, (k, v) = self.queries(x), self.keys_values(encoded.states)
         results = [self.attend(q, k, v, None, mask[:, i, None], train) for i in range(VIEWS)]
         return mixed(results, encoded.weights)
 
-    def step(
-        self,
-        x: jax.Array,  # [rows, 1, embed]
-        source: KeysValues,  # with 'weights', [batch, VIEWS]
-        mask: jax.Array,  # [batch, VIEWS, 1, inputs], 0 or MASKED
-    ) -> jax.Array:  # [rows, 1, out_features]
-        """Attention of one new token over either view, see CrossAttention."""
+    def step(self, x: jax.Array, source: KeysValues, mask: jax.Array) -> jax.Array:
+        """Attention of one new token over either view; the source has 'weights', [batch, VIEWS]."""
         over = super().step
         results = [over(x, source, mask[:, i, None]) for i in range(VIEWS)]
         beams = len(x) // len(source['weights'])
@@ -206,7 +195,7 @@ def mixed(results: Sequence[jax.Array], weights: jax.Array) -> jax.Array:
 class DecoderLayer(bart.DecoderLayer):
     """Causal self-attention, attention over either view, MLP."""
 
-    source_attention = ViewAttention
+    kinds = (SelfAttention, ViewAttention)
 
     def source_keys_values(self, encoded: Encoded) -> KeysValues:
         """Keys and values of both views, and the weights, as `step` reads them."""
@@ -219,13 +208,8 @@ class Decoder(bart.Decoder):
     layer = DecoderLayer
     fuses_source = False
 
-    def source_mask(
-        self,
-        encoded: Encoded,
-        segment_ids: jax.Array | None,  # [batch, targets]
-        encoder_segment_ids: jax.Array | None,  # [batch, inputs]; None: all is the first view
-    ) -> jax.Array:  # [batch, VIEWS, 1, inputs], 0 or MASKED
-        """The mask of targets over each view."""
+    def source_mask(self, encoded: Encoded, segment_ids, encoder_segment_ids) -> jax.Array:
+        """The mask of targets over each view, [batch, VIEWS, 1, inputs]; None: all is the first."""
         del segment_ids  # A row holds one example.
         if encoder_segment_ids is None:
             encoder_segment_ids = jnp.ones(encoded.states.shape[:2], jnp.int32)

@@ -8,7 +8,7 @@ right for packed rows too, because the tokens of an example are contiguous.
 """
 
 import dataclasses
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -16,15 +16,8 @@ from jax import lax
 from msgspec import Meta
 
 from xlbench.models import generator, transformer
-from xlbench.models.attention import CrossAttention, SelfAttention
-from xlbench.models.layers import (
-    Embedding,
-    Mlp,
-    OutputEmbedding,
-    RMSNorm,
-    TransformerConfig,
-    dropout,
-)
+from xlbench.models.attention import Attention
+from xlbench.models.layers import Embedding, Mlp, OutputEmbedding, RMSNorm, TransformerConfig
 from xlbench.models.masks import MaskSpec
 from xlbench.models.positions import RelativePositions
 
@@ -51,6 +44,9 @@ class T5Config(TransformerConfig):
     relpos_max_distance: Annotated[int, Meta(ge=1, le=2**30)] = 128
     relpos_each_layer: bool = False
 
+    def norm(self) -> RMSNorm:
+        return RMSNorm()
+
 
 # ---------------------------------------------------------------------------------------- the model
 
@@ -70,11 +66,20 @@ class Layer(transformer.Layer):
 
     config: T5Config
     pre_norm = True
+    bidirectional: ClassVar[bool]
+
+    def setup(self):
+        super().setup()
+        if self.config.relpos_each_layer:
+            self.relpos_bias = relative_positions(self.config, self.bidirectional)
 
     def __call__(self, x, encoded, bias, mask, cross_mask, train: bool) -> jax.Array:
         if self.config.relpos_each_layer:
             bias = of_whole_texts(self.relpos_bias, x.shape[1], isinstance(mask, MaskSpec))
         return super().__call__(x, encoded, bias, mask, cross_mask, train)
+
+    def _attention(self, kind: type[Attention]) -> Attention:
+        return kind(self.config, dropout_rate=self.config.dropout_rate)
 
     def _mlp(self) -> Mlp:
         gated, rate = self.config.gated_mlp, self.config.dropout_rate
@@ -90,40 +95,19 @@ def of_whole_texts(positions: RelativePositions, length: int, fused: bool) -> ja
 class EncoderLayer(Layer):
     """Self-attention and MLP."""
 
-    def setup(self):
-        cfg = self.config
-        self.pre_attention_layer_norm = RMSNorm()
-        self.attention = SelfAttention(cfg, dropout_rate=cfg.dropout_rate)
-        self.pre_mlp_layer_norm = RMSNorm()
-        self.mlp = self._mlp()
-        self.dropout = dropout(cfg, cfg.dropout_rate)
-        self.parts = (
-            (self.pre_attention_layer_norm, self.attention),
-            (self.pre_mlp_layer_norm, self.mlp),
-        )
-        if cfg.relpos_each_layer:
-            self.relpos_bias = relative_positions(cfg, bidirectional=True)
+    names = (('attention', 'pre_attention_layer_norm'), ('mlp', 'pre_mlp_layer_norm'))
+    bidirectional = True
 
 
 class DecoderLayer(Layer):
     """Causal self-attention, attention over the encoded source, MLP."""
 
-    def setup(self):
-        cfg = self.config
-        self.pre_self_attention_layer_norm = RMSNorm()
-        self.self_attention = SelfAttention(cfg, dropout_rate=cfg.dropout_rate)
-        self.pre_cross_attention_layer_norm = RMSNorm()
-        self.encoder_decoder_attention = CrossAttention(cfg, dropout_rate=cfg.dropout_rate)
-        self.pre_mlp_layer_norm = RMSNorm()
-        self.mlp = self._mlp()
-        self.dropout = dropout(cfg, cfg.dropout_rate)
-        self.parts = (
-            (self.pre_self_attention_layer_norm, self.self_attention),
-            (self.pre_cross_attention_layer_norm, self.encoder_decoder_attention),
-            (self.pre_mlp_layer_norm, self.mlp),
-        )
-        if cfg.relpos_each_layer:
-            self.relpos_bias = relative_positions(cfg, bidirectional=False)
+    names = (
+        ('self_attention', 'pre_self_attention_layer_norm'),
+        ('encoder_decoder_attention', 'pre_cross_attention_layer_norm'),
+        ('mlp', 'pre_mlp_layer_norm'),
+    )
+    bidirectional = False
 
 
 class Stack(transformer.Stack):
@@ -131,6 +115,11 @@ class Stack(transformer.Stack):
 
     config: T5Config
     token_embedder: Embedding
+
+    def setup(self):
+        super().setup()
+        if not self.config.relpos_each_layer:
+            self.relpos_bias = relative_positions(self.config, self.layer.bidirectional)
 
     def bias(self, length: int, fused: bool) -> jax.Array | None:
         if self.config.relpos_each_layer:
@@ -142,35 +131,20 @@ class Stack(transformer.Stack):
         del positions
         return self.dropout(self.token_embedder(tokens), train)
 
+    def normalize(self, x: jax.Array, train: bool) -> jax.Array:
+        return self.dropout(super().normalize(x, train), train)
+
 
 class Encoder(Stack, transformer.Encoder):
     """The stack of encoder layers."""
 
-    def setup(self):
-        cfg = self.config
-        if not cfg.relpos_each_layer:
-            self.relpos_bias = relative_positions(cfg, bidirectional=True)
-        self.layers = transformer.layers(EncoderLayer, cfg, cfg.num_encoder_layers)
-        self.encoder_norm = RMSNorm()
-        self.dropout = dropout(cfg, cfg.dropout_rate)
-
-    def normalize(self, x: jax.Array, train: bool) -> jax.Array:
-        return self.dropout(self.encoder_norm(x), train)
+    layer, depth, norm_name = EncoderLayer, 'num_encoder_layers', 'encoder_norm'
 
 
 class Decoder(Stack, transformer.Decoder):
     """The stack of decoder layers."""
 
-    def setup(self):
-        cfg = self.config
-        if not cfg.relpos_each_layer:
-            self.relpos_bias = relative_positions(cfg, bidirectional=False)
-        self.layers = transformer.layers(DecoderLayer, cfg, cfg.num_decoder_layers)
-        self.decoder_norm = RMSNorm()
-        self.dropout = dropout(cfg, cfg.dropout_rate)
-
-    def normalize(self, x: jax.Array, train: bool) -> jax.Array:
-        return self.dropout(self.decoder_norm(x), train)
+    layer, depth, norm_name = DecoderLayer, 'num_decoder_layers', 'decoder_norm'
 
     def position_cache(self, max_length: int) -> jax.Array:
         """The bias of every difference of positions, [1 or layers, heads, 2 * max_length]."""

@@ -1,8 +1,8 @@
 """The parts of all families: a layer, stacks of layers, and the caches of decoders.
 
-A family's file derives from each. Its config adds fields and sizes; its layers make their parts in
-`setup`, under the names that the parameters have; its stacks say how tokens enter and leave. How
-parts are joined, masked, cached, looped over and recomputed is written here, once.
+A family's file derives from each. Its config adds fields and sizes; its layers say how a part is
+made, and under which names the parameters are; its stacks say how tokens enter and leave. How parts
+are joined, masked, cached, looped over and recomputed is written here, once.
 
 Positions of a row are numbered 0, 1, 2, ... unless they are given, as those of packed rows are.
 Segment 0 is padding; without segments every token is seen.
@@ -16,9 +16,9 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from xlbench.models.attention import KeysValues, as_past
+from xlbench.models.attention import Attention, CrossAttention, KeysValues, SelfAttention, as_past
 from xlbench.models.fused import choice
-from xlbench.models.layers import IN_LOOP, KEPT, TransformerConfig, place
+from xlbench.models.layers import IN_LOOP, KEPT, Mlp, TransformerConfig, dropout, place
 from xlbench.models.masks import MaskSpec, mask_bias
 from xlbench.system import work
 from xlbench.trees import Params, Tree
@@ -29,16 +29,37 @@ from xlbench.trees import Params, Tree
 class Layer(nn.Module):
     """Attention within the text, attention over a source in a decoder, MLP.
 
-    Each part is added to what came before it. A family's layer makes in `setup`, under the names
-    that the parameters have, `dropout` and the modules of `parts`: (norm, part) of each, in the
-    order above.
+    Each part is added to what came before it.
+
+    Attributes:
+      names: of the parts, in the order above, and of the norm of each, as the parameters have them.
+      kinds: of attention within the text and over a source.
+      pre_norm: whether parts read a normed input; else their sums with it are normed.
     """
 
     config: TransformerConfig
+    names: ClassVar[Sequence[tuple[str, str]]] = (
+        ('attention', 'attention_norm'),
+        ('mlp', 'mlp_norm'),
+    )
+    kinds: ClassVar[Sequence[type[Attention]]] = (SelfAttention, CrossAttention)
+    pre_norm: ClassVar[bool]
 
-    @property
-    def pre_norm(self) -> bool:
-        """True if layers normalise their input; False if they normalise the sum."""
+    def setup(self):
+        kinds = self.kinds[: len(self.names) - 1]
+        made = [*map(self._attention, kinds), self._mlp()]
+        for (name, norm), part in zip(self.names, made, strict=True):
+            setattr(self, name, part)
+            setattr(self, norm, self.config.norm())
+        self.parts = [(getattr(self, norm), getattr(self, name)) for name, norm in self.names]
+        self.dropout = dropout(self.config, self.config.dropout_rate)
+
+    def _attention(self, kind: type[Attention]) -> nn.Module:
+        cfg = self.config
+        rate = cfg.attention_dropout_rate
+        return kind(cfg, use_bias=True, scaled=True, dropout_rate=rate, **cfg.inits)
+
+    def _mlp(self) -> Mlp:
         raise NotImplementedError
 
     def __call__(
@@ -81,6 +102,14 @@ class Layer(nn.Module):
         """Keys and values of the source [batch, inputs, emb_dim], as `step` reads them."""
         _, attention = self.parts[1]
         return as_past(*attention.keys_values(encoded))
+
+    def empty(self, source: KeysValues, places: int) -> KeysValues:
+        """Keys and values of texts that have no token yet, of the type of the source's."""
+        batch, heads, _, head_dim = source['value'].shape
+        return {
+            'key': jnp.zeros((batch, heads, head_dim, places), source['value'].dtype),
+            'value': jnp.zeros((batch, heads, places, head_dim), source['value'].dtype),
+        }
 
     def _before(self, norm: nn.Module, x: jax.Array) -> jax.Array:
         return norm(x) if self.pre_norm else x
@@ -185,9 +214,24 @@ def _rngs(layer: nn.Module) -> dict[str, jax.Array]:
 
 
 class Stack(nn.Module):
-    """A stack of layers; a family's makes `layers` in `setup`."""
+    """A stack of layers.
+
+    Attributes:
+      layer: the class of its layers.
+      depth: the field of the config that says how many there are.
+      norm_name: of the norm of the last one's result, among the parameters; '': there is none.
+    """
 
     config: TransformerConfig
+    layer: ClassVar[type[Layer]]
+    depth: ClassVar[str] = 'num_layers'
+    norm_name: ClassVar[str] = ''
+
+    def setup(self):
+        self.layers = layers(self.layer, self.config, getattr(self.config, self.depth))
+        self.dropout = dropout(self.config, self.config.dropout_rate)
+        if self.norm_name:
+            setattr(self, self.norm_name, self.config.norm())
 
     def embed(
         self,
@@ -201,7 +245,7 @@ class Stack(nn.Module):
     def normalize(self, x: jax.Array, train: bool) -> jax.Array:
         """The last layer's x [batch, length, emb_dim] -> what the stack gives."""
         del train
-        return x
+        return getattr(self, self.norm_name)(x) if self.norm_name else x
 
     def bias(self, length: int, fused: bool) -> jax.Array | None:
         """The bias of relative positions on logits, [1, heads, length, length]; None: nothing.
@@ -245,12 +289,12 @@ class Encoder(Stack):
         tokens: jax.Array,  # [batch, length]
         segment_ids: jax.Array | None = None,  # [batch, length]
         positions: jax.Array | None = None,  # [batch, length]
-        *,
+        *about: jax.Array | None,  # what else `embed` reads
         train: bool = False,
     ) -> jax.Array:  # [batch, length, emb_dim]
         """Tokens -> encoded tokens."""
         mask = self.own_mask(tokens, segment_ids, train)
-        return self.run(self.embed(tokens, positions, train), mask, train)
+        return self.run(self.embed(tokens, positions, train, *about), mask, train)
 
 
 class Cache(TypedDict, total=False):
@@ -347,16 +391,11 @@ class Decoder(Stack):
     ) -> Cache:
         """The cache before the first token."""
         cross = [layer.source_keys_values(encoded) for layer in self.layers]
-        batch, heads, _, head_dim = cross[0]['value'].shape
-        dtype, length = cross[0]['value'].dtype, max_length * beams
-        empty = {
-            'key': jnp.zeros((batch, heads, head_dim, length), dtype),
-            'value': jnp.zeros((batch, heads, length, head_dim), dtype),
-        }
+        empty = self.layers[0].empty(cross[0], max_length * beams)
         return {
             'index': jnp.zeros((), jnp.int32),
-            'origin': jnp.zeros((batch, beams, max_length), jnp.int32),
-            'self': [empty for _ in self.layers],
+            'origin': jnp.zeros((len(cross[0]['value']), beams, max_length), jnp.int32),
+            'self': [empty] * len(self.layers),
             'cross': cross,
             'cross_mask': self.source_mask(encoded, None, encoder_segment_ids),
             'positions': self.position_cache(max_length),

@@ -35,8 +35,7 @@ def checked_headline(name: str, chosen: str | None, default: str, metrics: Seque
                 given |= dict.fromkeys(metrics_lib.score(metric, ['a', 'b'], [['a'], ['b']])[0])
             except Exception:  # It may need other texts or labels; its scores are not known here.
                 given[chosen] = None
-        if chosen not in given:
-            raise errors.unknown(f'score in headline of task {name}', chosen, given)
+        errors.check_known(f'score in headline of task {name}', chosen, given)
     return chosen or default
 
 

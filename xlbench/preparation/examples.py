@@ -234,8 +234,7 @@ def measure(
     with pipeline.bound(None, root):  # So texts have no language tags.
         task = pipeline.get(name)
         for split in splits:
-            if split not in task.splits:
-                raise errors.unknown(f'split of {name}', split, task.splits)
+            errors.check_known(f'split of {name}', split, task.splits)
         source, target = (getattr(task.source, f'{s}_lang', None) for s in ('source', 'target'))
         for split in splits or filter(functools.partial(_has_files, task), task.splits):
             measured[split] = Statistics()

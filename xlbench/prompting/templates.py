@@ -70,8 +70,7 @@ def load(task: str, language: str, path: str = '') -> Template:
     if not path:
         known = sorted(file.stem for file in _FOLDER.glob('*.yaml'))
         task = task if task in known else task.partition('_')[0]
-        if task not in known:
-            raise errors.unknown('task with templates', task, known)
+        errors.check_known('task with templates', task, known)
     place = pathlib.Path(path or _FOLDER / f'{task}.yaml')
     try:
         text = place.read_text(encoding='utf-8')
@@ -79,8 +78,7 @@ def load(task: str, language: str, path: str = '') -> Template:
     except (OSError, UnicodeDecodeError, yaml.YAMLError, msgspec.ValidationError) as error:
         said = errors.printable(' '.join(str(error).split()))
         raise UserError(f'{place} is no file of templates: {said}') from None
-    if language not in read:
-        raise errors.unknown(f'language of templates in {place.name}', language, read)
+    errors.check_known(f'language of templates in {place.name}', language, read)
     template = read[language]
     for text in (template.instruction, template.example):
         named = string.Template(text)

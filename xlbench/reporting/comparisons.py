@@ -86,8 +86,7 @@ def beside(
     """
     known = dict.fromkeys(score for section in sections for score in scores_of(section))
     for score in scores:
-        if score not in known:
-            raise errors.unknown('score in --scores', score, known)
+        errors.check_known('score in --scores', score, known)
     by_title = {section.title: section for section in earlier}
     compared = []
     for section in sections:

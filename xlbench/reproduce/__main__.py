@@ -238,8 +238,7 @@ def _check(args: argparse.Namespace, rest: Sequence[str]) -> None:
         raise UserError(f'unknown argument {args.bundles[0]!r}; --check and --board take bundles')
     if args.bundle and not args.add:
         raise UserError('--bundle is of systems that --add names')
-    if args.benchmark not in RECIPES:
-        raise errors.unknown('benchmark', args.benchmark, RECIPES)
+    errors.check_known('benchmark', args.benchmark, RECIPES)
     kinds = (
         ('size', args.size, SIZES),
         ('launch', args.launch, launching.KINDS),

@@ -76,8 +76,7 @@ def chosen(recipe: Recipe, tables: Iterable[PaperTable], models: Iterable[str]) 
     every = dict.fromkeys(name for table in tables for name in table.experiments)
     known = dict.fromkeys(recipe.experiments[name].model for name in every)
     for model in models:
-        if model not in known:
-            raise errors.unknown('model in --models', model, known)
+        errors.check_known('model in --models', model, known)
     return [n for n in every if not models or recipe.experiments[n].model in models]
 
 

@@ -109,4 +109,4 @@ def _encode(
     model: nn.Module, side: str, params: Params, batch: Mapping[str, jax.Array]
 ) -> jax.Array:
     apply: Callable[..., Any] = model.apply
-    return apply({'params': params}, **batch, method=f'encode_{side}')
+    return apply({'params': params}, side, **batch, method='encode')

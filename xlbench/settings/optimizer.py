@@ -132,7 +132,6 @@ def make(name: str = 'adamw', **options: Setting) -> Optimizer:
     Raises:
       UserError: there is no such optimizer, it has no such option, or not with this value.
     """
-    if name not in OPTIMIZERS:
-        raise errors.unknown('optimizer', name, OPTIMIZERS)
+    errors.check_known('optimizer', name, OPTIMIZERS)
     check_keys(options, (), f'optimizer {name!r}', fields_of(OPTIMIZERS[name]))
     return OPTIMIZERS[name](**options)

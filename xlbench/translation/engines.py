@@ -103,8 +103,7 @@ class Engine(Protocol):
 def check_languages(source: str, target: str) -> None:
     """Raises UserError unless both are languages that the project knows, and differ."""
     for flag, code in (('source_lang', source), ('target_lang', target)):
-        if code not in benchmarks.languages.LANGUAGES:
-            raise errors.unknown(f'language in --{flag}', code, benchmarks.languages.LANGUAGES)
+        errors.check_known(f'language in --{flag}', code, benchmarks.languages.LANGUAGES)
     if source == target:
         raise errors.UserError(
             f'--source_lang and --target_lang are both {source}; name two languages'

@@ -214,10 +214,8 @@ class LibreTranslate(Outside):
         except Refused as error:
             raise UserError(f'{url} is not a LibreTranslate server: it {error}') from None
         targets = {language.code: language.targets for language in known}
-        if source not in targets:
-            raise errors.unknown(f'source language of {url}', source, targets)
-        if target not in targets[source]:
-            raise errors.unknown(f'target language of {url} from {source}', target, targets[source])
+        errors.check_known(f'source language of {url}', source, targets)
+        errors.check_known(f'target language of {url} from {source}', target, targets[source])
 
     def identity(self, source: str, target: str) -> str:
         """The address, and the version that the user gave."""

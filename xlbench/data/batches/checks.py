@@ -6,7 +6,7 @@ from xlbench.data import features, vocabularies
 from xlbench.data.packing import Shape
 from xlbench.data.prepared import SIDES, Prepared
 from xlbench.settings.blocks import Batches
-from xlbench.system.errors import UserError, unknown
+from xlbench.system.errors import UserError, check_known
 
 
 def check_lengths(lengths: Mapping[str, int]) -> Shape:
@@ -54,8 +54,7 @@ def check_tasks(prepared: Sequence[Prepared]) -> features.Conventions:
 
 def check_view(view: str, prepared: Sequence[Prepared], packing: bool = False) -> features.View:
     """Returns the view of features.VIEWS; UserError if tasks are prepared for another one."""
-    if view not in features.VIEWS:
-        raise unknown('view', view, features.VIEWS)
+    check_known('view', view, features.VIEWS)
     needed = features.VIEWS[view].prepared or view
     for task in prepared:
         made_for = task.manifest.get('view', 'generation')

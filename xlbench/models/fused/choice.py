@@ -12,7 +12,6 @@ import jax
 
 from xlbench.system.errors import UserError
 
-KINDS = ('auto', 'plain', 'fused')
 LANES = 128  # Numbers side by side in a TPU's register.
 # Features of a head that a tile of a GPU's kernel takes; of 256, it does not fit the shared memory.
 POWERS = (16, 32, 64, 128)
@@ -63,15 +62,6 @@ def why_unsupported(cfg: Sizes, train: bool) -> str:
         return f'config.mesh.sequence={parts("length")} cuts texts, which its kernel needs whole'
     if kernels() not in MIN_LOGITS:
         return f'there are no kernels for {kernels()} devices'
-    if why := _why_heads_unsupported(cfg):
-        return why
-    if train and not cfg.shared_dropout:
-        return 'config.model.shared_dropout=False drops single weights, which its kernel does not'
-    return ''
-
-
-def _why_heads_unsupported(cfg: Sizes) -> str:
-    """Why kernels cannot take the heads that a device has; '' where they can."""
     heads, cut = cfg.num_heads, parts('heads')
     on_each = f' of which a device has {heads / cut:g}' if cut > 1 else ''
     whole = cfg.head_dim % LANES == 0 or LANES % cfg.head_dim == 0
@@ -85,6 +75,8 @@ def _why_heads_unsupported(cfg: Sizes) -> str:
             f'its kernels take whole heads of {", ".join(map(str, POWERS[:-1]))} or {POWERS[-1]} '
             f'features, and these are {heads} heads of {cfg.head_dim}{on_each}'
         )
+    if train and not cfg.shared_dropout:
+        return 'config.model.shared_dropout=False drops single weights, which its kernel does not'
     return ''
 
 

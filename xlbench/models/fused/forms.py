@@ -1,7 +1,7 @@
 """The sizes of one call of fused attention on one device, and arrays in whole blocks."""
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Self
 
 import jax
@@ -69,7 +69,28 @@ class Form:
         )
 
 
-def padded(x: jax.Array, length: int, axis: int = 1, value: float = 0.0) -> jax.Array:
-    """x with an axis filled up to a length."""
+def spec(grid: str, at: str, sizes: Sequence[int | None]) -> pl.BlockSpec:
+    """The block of an array that a program of a kernel reads or writes.
+
+    Args:
+      grid: a letter for each number that a program has.
+      at: for each axis of the array, the letter of the number that says which block it is; 0: the
+        first.
+      sizes: of the block.
+    """
+
+    def place(*numbers: jax.Array) -> tuple[jax.Array | int, ...]:
+        by_letter = dict(zip(grid, numbers, strict=True)) | {'0': 0}
+        return tuple(by_letter[letter] for letter in at)
+
+    return pl.BlockSpec(sizes, place)
+
+
+def padded(
+    x: jax.Array | None, length: int, axis: int = 1, value: float = 0.0
+) -> jax.Array | None:
+    """x with an axis filled up to a length; None stays."""
+    if x is None:
+        return None
     pads = [(0, length - size if place == axis else 0) for place, size in enumerate(x.shape)]
     return jnp.pad(x, pads, constant_values=value) if length > x.shape[axis] else x

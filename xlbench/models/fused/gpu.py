@@ -84,8 +84,8 @@ def _logits(form: _Form, i, j, q, k, bias_ref, query_ids, key_ids) -> jax.Array:
     return s
 
 
-def _ids(ref, block) -> jax.Array | None:
-    return None if ref is None else triton.load(ref.at[_of(block)])
+def _ids(ref, *at) -> jax.Array | None:
+    return None if ref is None else triton.load(ref.at[at])
 
 
 def _forward_kernel(
@@ -94,12 +94,12 @@ def _forward_kernel(
 ) -> None:  # fmt: skip
     """One block of queries over all keys that they may see."""
     i = pl.program_id(0)
-    q, query_ids = q_ref[...], _ids(query_ids_ref, i)
+    q, query_ids = q_ref[...], _ids(query_ids_ref, _of(i))
 
     def add(j, carry):
         largest, total, out = carry
         k, v = (triton.load(ref.at[_of(j), :]) for ref in (k_ref, v_ref))
-        s = _logits(form, i, j, q, k, bias_ref, query_ids, _ids(key_ids_ref, j))
+        s = _logits(form, i, j, q, k, bias_ref, query_ids, _ids(key_ids_ref, _of(j)))
         larger = jnp.maximum(largest, jnp.max(s, axis=1))
         weights = jnp.exp(s - larger[:, None])
         shrink = jnp.exp(largest - larger)
@@ -129,12 +129,12 @@ def _queries_kernel(
 ) -> None:  # fmt: skip
     """The gradient of one block of queries."""
     i = pl.program_id(0)
-    q, g, query_ids = q_ref[...], g_ref[...], _ids(query_ids_ref, i)
+    q, g, query_ids = q_ref[...], g_ref[...], _ids(query_ids_ref, _of(i))
     largest, mean = largest_ref[...], mean_ref[...]
 
     def add(j, dq):
         k, v = (triton.load(ref.at[_of(j), :]) for ref in (k_ref, v_ref))
-        s = _logits(form, i, j, q, k, bias_ref, query_ids, _ids(key_ids_ref, j))
+        s = _logits(form, i, j, q, k, bias_ref, query_ids, _ids(key_ids_ref, _of(j)))
         _, ds = _d_logits(s, g, v, largest, mean)
         return dq + triton.dot(ds.astype(k.dtype), k)
 
@@ -149,13 +149,13 @@ def _keys_kernel(
 ) -> None:  # fmt: skip
     """The gradients of one block of keys and their values."""
     j = pl.program_id(0)
-    k, v, key_ids = k_ref[...], v_ref[...], _ids(key_ids_ref, j)
+    k, v, key_ids = k_ref[...], v_ref[...], _ids(key_ids_ref, _of(j))
 
     def add(i, carry):
         dk, dv = carry
         q, g = (triton.load(ref.at[_of(i), :]) for ref in (q_ref, g_ref))
         largest, mean = (triton.load(ref.at[_of(i)]) for ref in (largest_ref, mean_ref))
-        s = _logits(form, i, j, q, k, bias_ref, _ids(query_ids_ref, i), key_ids)
+        s = _logits(form, i, j, q, k, bias_ref, _ids(query_ids_ref, _of(i)), key_ids)
         weights, ds = _d_logits(s, g, v, largest, mean)
         dk = dk + triton.dot(ds.astype(q.dtype), q, trans_a=True)
         return dk, dv + triton.dot(weights.astype(g.dtype), g, trans_a=True)
@@ -183,10 +183,7 @@ def _bias_kernel(
             q, g = (triton.load(ref.at[row, _of(i), :]) for ref in (q_ref, g_ref))
             k, v = (triton.load(ref.at[row, _of(j), :]) for ref in (k_ref, v_ref))
             largest, mean = (triton.load(ref.at[row, _of(i)]) for ref in (largest_ref, mean_ref))
-            ids = [
-                None if ref is None else triton.load(ref.at[row, _of(block)])
-                for ref, block in ((query_ids_ref, i), (key_ids_ref, j))
-            ]
+            ids = _ids(query_ids_ref, row, _of(i)), _ids(key_ids_ref, row, _of(j))
             s = _logits(form, i, j, q, k, bias_ref, *ids)
             return total + _d_logits(s, g, v, largest, mean)[1]
 
@@ -199,40 +196,17 @@ def _bias_kernel(
 # ---------------------------------------------------------------------------- what one GPU computes
 
 
-def _part(form: _Form) -> pl.BlockSpec:
-    """One block of an array [batch, length, heads * head_dim]."""
-    return pl.BlockSpec((None, BLOCK, form.head_dim), lambda block, head, row: (row, block, head))
+def _spec(at: str, *sizes: int | None) -> pl.BlockSpec:
+    """See `forms.spec`; programs are numbered by block, head and row."""
+    return forms.spec('bhr', at, sizes)
 
 
-def _whole(form: _Form, length: int) -> pl.BlockSpec:
-    """All blocks of an array [batch, length, heads * head_dim]."""
-    shape = (None, length, form.head_dim)
-    return pl.BlockSpec(shape, lambda block, head, row: (row, 0, head))
-
-
-def _statistic(length: int | None) -> pl.BlockSpec:
-    """One block of an array [batch, heads, length], or all of them where their length is given."""
-    if length is None:
-        return pl.BlockSpec((None, None, BLOCK), lambda block, head, row: (row, head, block))
-    return pl.BlockSpec((None, None, length), lambda block, head, row: (row, head, 0))
-
-
-def _small(bias, *ids) -> list[pl.BlockSpec | None]:
-    """The head's tiles of the bias, and the row's segments of queries and of keys."""
+def _small(rows: int | None, bias, *ids) -> list[pl.BlockSpec | None]:
+    """All tiles of the head's bias, and segments of queries and of keys of so many rows."""
     return [
-        _tiles(bias),
-        *(
-            None if x is None else pl.BlockSpec((None, x.shape[1]), lambda _, head, row: (row, 0))
-            for x in ids
-        ),
+        None if bias is None else _spec('h000', None, *bias.shape[1:]),
+        *(None if x is None else _spec('r0', rows, x.shape[1]) for x in ids),
     ]
-
-
-def _tiles(bias: jax.Array | None) -> pl.BlockSpec | None:
-    """All tiles of a head, of an array [heads, diagonals, BLOCK, BLOCK]."""
-    if bias is None:
-        return None
-    return pl.BlockSpec((None, *bias.shape[1:]), lambda _, head, row: (head, 0, 0, 0))
 
 
 def _call(
@@ -269,10 +243,8 @@ def _prepared(head_dim: int, causal: bool, q, k, v, by_difference, query_ids, ke
     form = _Form.of(q, k, head_dim, causal, BLOCK, BLOCK)
     bias = None if by_difference is None else _diagonals(by_difference, form)
     queries, keys = form.padded_q, form.padded_k
-    if query_ids is not None:
-        query_ids, key_ids = padded(query_ids, queries), padded(key_ids, keys)
     q, k, v = padded(q, queries), padded(k, keys), padded(v, keys)
-    return form, (q, k, v, bias, query_ids, key_ids)
+    return form, (q, k, v, bias, padded(query_ids, queries), padded(key_ids, keys))
 
 
 def forward(
@@ -285,14 +257,16 @@ def forward(
     form, arrays = _prepared(head_dim, causal, *inputs)
     q, _, _, *small = arrays
     of_row = jax.ShapeDtypeStruct((form.batch, form.heads, q.shape[1]), jnp.float32)
+    part = _spec('rbh', None, BLOCK, form.head_dim)
+    whole = _spec('r0h', None, form.padded_k, form.head_dim)
     out, *statistics = _call(
         _forward_kernel,
         form,
         (form.blocks_q, form.heads, form.batch),
-        [_part(form), *[_whole(form, form.padded_k)] * 2, *_small(*small)],
+        [part, whole, whole, *_small(None, *small)],
         [
-            (jax.ShapeDtypeStruct(q.shape, out_dtype), _part(form)),
-            *[(of_row, _statistic(None))] * 2,
+            (jax.ShapeDtypeStruct(q.shape, out_dtype), part),
+            *[(of_row, _spec('rhb', None, None, BLOCK))] * 2,
         ],
         arrays,
         products=2,
@@ -317,14 +291,16 @@ def backward(
     largest = padded(largest[:, :, 0], form.padded_q, 2, -ABSENT)
     mean = padded(mean[:, :, 0], form.padded_q, 2)
     arrays = (*arrays, padded(g, form.padded_q), largest, mean)
-    part, small = _part(form), _small(*small)
-    whole_q, whole_k = _whole(form, form.padded_q), _whole(form, form.padded_k)
+    part, small = _spec('rbh', None, BLOCK, form.head_dim), _small(None, *small)
+    whole_q, whole_k = (
+        _spec('r0h', None, length, form.head_dim) for length in (form.padded_q, form.padded_k)
+    )
     d_q, d_k = (jax.ShapeDtypeStruct(x.shape, out_dtype) for x in (q, k))
     (dq,) = _call(
         _queries_kernel,
         form,
         (form.blocks_q, form.heads, form.batch),
-        [part, whole_k, whole_k, *small, part, *[_statistic(None)] * 2],
+        [part, whole_k, whole_k, *small, part, *[_spec('rhb', None, None, BLOCK)] * 2],
         [(d_q, part)],
         arrays,
         products=3,
@@ -333,7 +309,7 @@ def backward(
         _keys_kernel,
         form,
         (form.blocks_k, form.heads, form.batch),
-        [whole_q, part, part, *small, whole_q, *[_statistic(q.shape[1])] * 2],
+        [whole_q, part, part, *small, whole_q, *[_spec('rh0', None, None, q.shape[1])] * 2],
         [(d_k, part)] * 2,
         arrays,
         products=4,
@@ -344,35 +320,19 @@ def backward(
 
 def _d_bias(form: _Form, by_difference: jax.Array, arrays: Sequence[jax.Array | None]) -> jax.Array:
     """The gradient of the bias, [1, heads, queries + keys]; `arrays` in whole blocks."""
-
     rows = form.batch // form.groups
-
-    def texts(x: jax.Array | None) -> pl.BlockSpec | None:
-        if x is None:
-            return None
-        if x.ndim == 2:
-            return pl.BlockSpec((rows, x.shape[1]), lambda diagonal, head, group: (group, 0))
-        shape = (rows, x.shape[1], form.head_dim)
-        return pl.BlockSpec(shape, lambda diagonal, head, group: (group, 0, head))
-
-    def statistic(x: jax.Array) -> pl.BlockSpec:
-        shape = (rows, None, x.shape[2])
-        return pl.BlockSpec(shape, lambda diagonal, head, group: (group, head, 0))
-
-    q, k, v, bias, query_ids, key_ids, g, largest, mean = arrays
+    # Programs have a diagonal for a block, and a group for a row.
+    texts_q, texts_k = (
+        _spec('r0h', rows, length, form.head_dim) for length in (form.padded_q, form.padded_k)
+    )
+    statistic = _spec('rh0', rows, None, form.padded_q)
     shape = (form.groups, form.heads, form.diagonals, BLOCK, BLOCK)
-    one = (None, None, None, BLOCK, BLOCK)
-    block = pl.BlockSpec(one, lambda diagonal, head, group: (group, head, diagonal, 0, 0))
+    block = _spec('rhb00', None, None, None, BLOCK, BLOCK)
     (sums,) = _call(
         _bias_kernel,
         form,
         (form.diagonals, form.heads, form.groups),
-        [
-            *map(texts, (q, k, v)),
-            _tiles(bias),
-            *map(texts, (query_ids, key_ids, g)),
-            *map(statistic, (largest, mean)),
-        ],
+        [texts_q, texts_k, texts_k, *_small(rows, *arrays[3:6]), texts_q, statistic, statistic],
         [(jax.ShapeDtypeStruct(shape, jnp.float32), block)],
         arrays,
         products=2,

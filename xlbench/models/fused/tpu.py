@@ -283,7 +283,7 @@ def _call(
     kernel: Callable,  # takes the form, then what is in `ins`, `outs` and `scratch`
     form: Form,
     blocks: int,  # of queries or keys
-    ins,  # for each input: array or None, its block, where the block of (group, row, block) is
+    ins,  # for each input: array or None, its block, and where that is, see `forms.spec`
     outs,  # the same with shapes
     scratch,  # shapes that the kernel keeps in VMEM
     products: int,  # for each tile
@@ -292,7 +292,7 @@ def _call(
     arrays = [array for array, *_ in ins]
     shapes = [shape for shape, *_ in outs]
     specs = [
-        [None if array is None else pl.BlockSpec(block, at) for array, block, at in side]
+        [None if array is None else forms.spec('grb', at, block) for array, block, at in side]
         for side in (ins, outs)
     ]
     return pl.pallas_call(
@@ -313,32 +313,17 @@ def _call(
     )(*arrays)
 
 
-def _whole(group, row, block):
-    """The place of an array [batch, length, features] that comes whole for each row."""
-    del block
-    return row, 0, group
-
-
-def _part(group, row, block):
-    """The place of an array [batch, length, features] that comes in blocks."""
-    return row, block, group
-
-
 def _rows_of_group(rows: jax.Array | None, form: Form):
     """The shifted rows [groups, group, SUBLANES, differences] as an entry of `_call`."""
-    block = (1, form.group, SUBLANES, form.differences)
-    return rows, block, lambda group, row, block: (group, 0, 0, 0)
+    return rows, (1, form.group, SUBLANES, form.differences), 'g000'
 
 
 def _ids(of_rows: jax.Array | None, of_columns: jax.Array | None, size: int):
     """Segments as two entries of `_call`: of a tile's rows, `size` at once, and of all columns."""
     if of_rows is None:
         return [(None, None, None)] * 2
-    column = (of_rows[:, :, None], (1, size, 1), lambda group, row, block: (row, block, 0))
-    length = of_columns.shape[1]
-    return [
-        column, (of_columns[:, None], (1, 1, length), lambda group, row, block: (row, 0, 0)),
-    ]  # fmt: skip
+    column = of_rows[:, :, None], (1, size, 1), 'rb0'
+    return [column, (of_columns[:, None], (1, 1, of_columns.shape[1]), 'r00')]
 
 
 def _form(q: jax.Array, k: jax.Array, head_dim: int, causal: bool, most: tuple[int, int]) -> Form:
@@ -351,12 +336,11 @@ def forward(head_dim, causal, out_dtype, q, k, v, by_difference, query_ids, key_
     form = _form(q, k, head_dim, causal, FORWARD_BLOCKS)
     queries, keys, lanes = form.padded_q, form.padded_k, form.lanes
     rows = None if by_difference is None else _shifted(_diagonals(by_difference, form), form)
-    if query_ids is not None:
-        query_ids, key_ids = padded(query_ids, queries), padded(key_ids, keys)
+    query_ids, key_ids = padded(query_ids, queries), padded(key_ids, keys)
     statistics = (
         jax.ShapeDtypeStruct((form.batch, form.groups, form.group, queries), jnp.float32),
         (1, 1, form.group, form.block_q),
-        lambda group, row, block: (row, group, 0, block),
+        'rg0b',
     )
     out_shape = jax.ShapeDtypeStruct((form.batch, queries, q.shape[2]), out_dtype)
     out, largest, total = _call(
@@ -364,13 +348,13 @@ def forward(head_dim, causal, out_dtype, q, k, v, by_difference, query_ids, key_
         form,
         form.blocks_q,
         [
-            (padded(q, queries), (1, form.block_q, lanes), _part),
-            (padded(k, keys), (1, keys, lanes), _whole),
-            (padded(v, keys), (1, keys, lanes), _whole),
+            (padded(q, queries), (1, form.block_q, lanes), 'rbg'),
+            (padded(k, keys), (1, keys, lanes), 'r0g'),
+            (padded(v, keys), (1, keys, lanes), 'r0g'),
             _rows_of_group(rows, form),
             *_ids(query_ids, key_ids, form.block_q),
         ],
-        [(out_shape, (1, form.block_q, lanes), _part), statistics, statistics],
+        [(out_shape, (1, form.block_q, lanes), 'rbg'), statistics, statistics],
         [] if rows is None else [(form.group, LANES, form.differences)],
         products=2,
     )
@@ -386,12 +370,10 @@ def backward(head_dim, causal, out_dtype, q, k, v, by_difference, query_ids, key
     form = _form(q, k, head_dim, causal, BACKWARD_BLOCKS)
     queries, keys, lanes = form.padded_q, form.padded_k, form.lanes
     rows = None if by_difference is None else _backward_rows(by_difference, form)
-    if query_ids is not None:
-        query_ids, key_ids = padded(query_ids, queries), padded(key_ids, keys)
+    query_ids, key_ids = padded(query_ids, queries), padded(key_ids, keys)
     g, largest, mean = of_rows
-    whole = ((1, queries, lanes), _whole)
-    part = ((1, form.block_k, lanes), _part)
-    statistics = ((1, 1, form.group, queries), lambda group, row, block: (row, group, 0, 0))
+    whole, part = ((1, queries, lanes), 'r0g'), ((1, form.block_k, lanes), 'rbg')
+    statistics = ((1, 1, form.group, queries), 'rg00')
     shapes = [
         jax.ShapeDtypeStruct((form.batch, length, q.shape[2]), out_dtype)
         for length in (queries, keys)

@@ -8,7 +8,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from xlbench.settings import source
-from xlbench.system.errors import unknown
+from xlbench.system.errors import check_known
 
 if TYPE_CHECKING:  # It imports jax, which those that only look names up do not need.
     from xlbench.training.objectives.contract import Objective
@@ -17,7 +17,6 @@ if TYPE_CHECKING:  # It imports jax, which those that only look names up do not 
 def build(name: str = 'generation', **options: float | str | bool | None) -> 'Objective':
     """The objective of that name with these options; UserError if there is none."""
     classes = source.catalog(__name__)
-    if name not in classes:
-        raise unknown('objective', name, classes)
+    check_known('objective', name, classes)
     module = importlib.import_module(f'{__name__}.{name}')
     return getattr(module, classes[name])(module.Options(**options))

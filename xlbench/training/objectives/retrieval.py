@@ -125,11 +125,12 @@ class Retrieval(Objective):
             vectors.append(
                 model.apply(
                     {'params': params},
+                    side,
                     batch[name],
                     batch[name.replace('input_tokens', 'segment_ids')],
                     train=rng is not None,
                     rngs=None if key is None else {'dropout': key},
-                    method=f'encode_{side}',
+                    method='encode',
                 )
             )
         whole = nn.with_logical_constraint(jnp.concatenate(vectors), (None, None))
