@@ -85,7 +85,7 @@ def test_every_public_name_is_used():
     for package, ending in (
         ('training.objectives', ''),
         ('evaluators', 'Evaluator'),
-        ('tracking', 'Tracker'),
+        ('training.tracking', 'Tracker'),
     ):
         counts.update(source.catalog(f'xlbench.{package}', ending).values())  # By their files.
     unused = []

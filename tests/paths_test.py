@@ -24,8 +24,8 @@ PROJECT = pathlib.Path(__file__).parent.parent
         ('xlbench.predict', 'RUNS/mtg --output=hdfs://host/answers.txt'),
         ('xlbench.convert', 'RUNS/mtg gs://bucket/exported'),
         ('xlbench.report', 'gs://bucket/run'),
-        ('xlbench.chains.command', 'RUNS/mtg --task=mtg_qg_en_en --workdir=gs://bucket/chain'),
-        ('xlbench.chains.command', 'gs://bucket/run --task=mtg_qg_en_en --workdir=chain'),
+        ('xlbench.translate.chain_command', 'RUNS/mtg --task=mtg_qg_en_en --workdir=gs://bucket/chain'),
+        ('xlbench.translate.chain_command', 'gs://bucket/run --task=mtg_qg_en_en --workdir=chain'),
         (
             'xlbench.data.buckets',
             'sample --task=udpos --lang=de --output=gs://bucket/b train-de.tsv',

@@ -17,12 +17,12 @@ TENSORFLOW = {'tensorflow', 'seqio', 'tensorflow_datasets', 'tensorflow_text', '
 SLOW = {'torch', 'transformers'}  # Nobody needs them to start.
 # What training imports after its first step, what only some of its parts need.
 LATER = {'orbax', 'tensorstore', 'nltk', 'matplotlib', 'tensorboardX'}
-BEYOND_THE_WALL = ('xlbench.jobs.beam',)
+BEYOND_THE_WALL = ('xlbench.prepare.beam',)
 WITHOUT_JAX = (
     'xlbench.metrics', 'xlbench.benchmarks', 'xlbench.config', 'xlbench.reporting',
-    'xlbench.system.errors', 'xlbench.system.files', 'xlbench.settings', 'xlbench.commands',
+    'xlbench.system.errors', 'xlbench.system.files', 'xlbench.settings', 'xlbench.config.commands',
     'xlbench.report', 'xlbench.annotate', 'xlbench.judgement', 'xlbench.score',
-    'xlbench.prepare', 'xlbench.preparation', 'xlbench.pipeline',
+    'xlbench.prepare', 'xlbench.pipeline',
     'xlbench.data.baselines', 'xlbench.data.buckets', 'xlbench.data.conllu',
     'xlbench.data.corpora', 'xlbench.data.labelled',
     'xlbench.data.outputs', 'xlbench.data.postprocess', 'xlbench.data.prepared',

@@ -39,7 +39,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from xlbench import commands
+from xlbench.config import commands
 
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
     commands.check_first(commands.parse_evaluate, sys.argv)

@@ -38,7 +38,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from xlbench import commands
+from xlbench.config import commands
 
 if __name__ == '__main__':  # A slip is answered before the imports below, which take a second.
     commands.check_first(commands.REPORT.parse, sys.argv[1:])

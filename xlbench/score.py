@@ -50,7 +50,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from xlbench import commands
+from xlbench.config import commands
 
 if __name__ == '__main__':  # A slip is answered before the imports below, which take a second.
     commands.check_first(commands.SCORE.parse, sys.argv[1:])

@@ -15,7 +15,7 @@ import pathlib
 import sys
 from collections.abc import Sequence
 
-from xlbench import commands
+from xlbench.config import commands
 
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
     commands.check_first(commands.parse_train, sys.argv)
@@ -23,14 +23,15 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
 import jax
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, dry_run, runs, tracking
+from xlbench import config as config_lib, runs
 from xlbench.evaluators import baselines
 from xlbench.parallel import cluster, partitioning, programs
 from xlbench.parallel.preemption import Interrupted, Interruption
 from xlbench.parallel.watchdog import Watch
+from xlbench.plan import dry_run
 from xlbench.reporting import screen
 from xlbench.system import files, locks, sessions
-from xlbench.training import checkpoints, init_from, memory, messages
+from xlbench.training import checkpoints, init_from, memory, messages, tracking
 from xlbench.training.loop import Trainer
 
 

@@ -1,6 +1,6 @@
 """Builds of data sets: options, a folder for the work, and translation from English.
 
-A build is a command whose stages (xlbench/jobs) make files in a work folder, and from them those
+A build is a command whose stages (xlbench/prepare) make files in a work folder, and from them those
 that tasks read. With the same settings, a command continues where the last one stopped:
 
   WORK/settings.json    {step: {flag: value}}, what decides about the files of each step
@@ -23,8 +23,8 @@ from typing import NamedTuple
 from xlbench.metrics import words
 from xlbench.system import files
 from xlbench.system.errors import UserError
-from xlbench.translation.engines import Failure
-from xlbench.translation.jobs import Job, Template
+from xlbench.translate.engines import Failure
+from xlbench.translate.jobs import Job, Template
 
 ENGLISH = 'en'  # What is translated.
 TRANSLATED = 'translated_'  # Begins the step that translates into a language, and its folder.

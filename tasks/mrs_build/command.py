@@ -57,8 +57,9 @@ import os
 import re
 from collections.abc import Callable, Sequence
 
-from xlbench import benchmarks, jobs
-from xlbench.jobs import Engine, shards
+from xlbench import benchmarks
+from xlbench.prepare import shards, stages
+from xlbench.prepare.stages import Engine
 from xlbench.settings import decoding
 from xlbench.system import locks, machine
 from xlbench.system.command_line import CommandLine, engine_flags, flag, positive, share, whole
@@ -67,8 +68,8 @@ from xlbench.tasks.building import builds
 from xlbench.tasks.building.builds import ENGLISH, TRANSLATED, Options, Setting, Settings
 from xlbench.tasks.mrs_build import dumps, pairs, plugins, publish, translating
 from xlbench.tasks.mrs_build.publish import Stats
-from xlbench.translation import jobs as translation_jobs
-from xlbench.translation.jobs import Template
+from xlbench.translate import jobs as translation_jobs
+from xlbench.translate.jobs import Template
 
 # Bytes of the dumps, as they are on disk, for one partition; it is held in memory as a whole.
 _PARTITION = 16 * 2**20
@@ -93,7 +94,7 @@ _READERS = {
 
 def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first."""
-    options = Options(**vars(jobs.parse(CommandLine('data mrs_build', __doc__, FLAGS), argv[1:])))
+    options = Options(**vars(stages.parse(CommandLine('data mrs_build', __doc__, FLAGS), argv[1:])))
     builds.check_files(options.dumps)
     options.sizes = {path: os.path.getsize(path) for path in options.dumps}
     by_size = min(max(sum(options.sizes.values()) // _PARTITION, _MIN_PARTITIONS), _MAX_PARTITIONS)
@@ -103,7 +104,7 @@ def main(argv: Sequence[str]) -> int:
     options.workers = options.workers or machine.cores()
     options.language_model = options.language_model or plugins.bundled_model()
     options.work = options.work or os.path.join(options.output, 'mrs_build')
-    engine = jobs.of_flags(options, options.work, options.workers)
+    engine = stages.of_flags(options, options.work, options.workers)
     print(publish.table(_build(options, engine)))
     return 0
 
@@ -236,7 +237,7 @@ def _partitions(
     """Makes the shards of a step, one of each partition; `work` makes one of those before."""
     numbers = range(options.num_partitions)
     made = {os.path.join(options.work, step, f'{number:06d}'): (number,) for number in numbers}
-    jobs.make(engine, step, functools.partial(work, options, sources), made, 'partitions')
+    stages.make(engine, step, functools.partial(work, options, sources), made, 'partitions')
     return list(made)
 
 
@@ -259,7 +260,7 @@ FLAGS = (
     flag('dumps', 'dumps of comments: JSON lines, plain, .zst, .bz2, .xz or .gz', nargs='+'),
     flag('--output', 'data root; the files go to OUTPUT/mrs', required=True),
     flag('--work', 'folder for intermediate files; default: OUTPUT/mrs_build', ''),
-    jobs.FLAGS,
+    stages.FLAGS,
     flag('--memory', 'GiB that a worker may take for a partition', 1.0, type=positive),
     flag(
         '--languages', 'codes that the identifier gives, or largest; default: '

@@ -25,7 +25,8 @@ import msgspec
 import orjson
 from backports import zstd
 
-from xlbench.jobs import Engine, shards
+from xlbench.prepare import shards
+from xlbench.prepare.stages import Engine
 from xlbench.system import files, untrusted, work
 from xlbench.system.command_line import say
 from xlbench.system.errors import UserError

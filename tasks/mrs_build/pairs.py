@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import regex
 
-from xlbench.jobs import shards
+from xlbench.prepare import shards
 from xlbench.tasks.building.builds import ENGLISH, Options
 from xlbench.tasks.mrs_build import plugins
 from xlbench.tasks.mrs_build.dumps import Comment

@@ -12,8 +12,8 @@ from typing import Any
 
 import regex
 
-from xlbench.jobs import shards
 from xlbench.metrics import words
+from xlbench.prepare import shards
 from xlbench.system import files, locks
 from xlbench.system.command_line import say
 from xlbench.system.progress import Progress

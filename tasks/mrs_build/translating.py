@@ -15,14 +15,15 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from xlbench import benchmarks, jobs
-from xlbench.jobs import Engine, shards
+from xlbench import benchmarks
+from xlbench.prepare import shards, stages
+from xlbench.prepare.stages import Engine
 from xlbench.system import errors
 from xlbench.system.command_line import say
 from xlbench.tasks.building import builds
 from xlbench.tasks.building.builds import ENGLISH, TRANSLATED, Options
 from xlbench.tasks.mrs_build import dumps, pairs
-from xlbench.translation.engines import Failure
+from xlbench.translate.engines import Failure
 
 BLOCK = 1024  # Pairs or responses of a job.
 RESPONSES = 'responses'
@@ -73,7 +74,7 @@ def translate(
         for block in blocks
     }
     work = functools.partial(_translate, options, split)
-    if cut := jobs.make(engine, 'translate', work, made, 'blocks'):
+    if cut := stages.make(engine, 'translate', work, made, 'blocks'):
         say(f'translate: {cut:,} texts were longer than the model reads, and cut')
     translated: dict[tuple[str, str], list[str]] = {}
     for path, (lang, block, _) in made.items():

@@ -47,11 +47,11 @@ import argparse
 import os
 from collections.abc import Sequence
 
-from xlbench import jobs
 from xlbench.benchmarks import MTG, mtg
 from xlbench.data import outputs
-from xlbench.jobs import Engine
 from xlbench.judgement import corrections
+from xlbench.prepare import stages
+from xlbench.prepare.stages import Engine
 from xlbench.settings import decoding
 from xlbench.system import errors, files, locks
 from xlbench.system.command_line import CommandLine, engine_flags, flag, say, share, whole
@@ -61,7 +61,7 @@ from xlbench.tasks.building.builds import ENGLISH, TRANSLATED, Options, Setting,
 from xlbench.tasks.mtg_build import correcting, originals, publishing, translating
 from xlbench.tasks.mtg_build.originals import KINDS
 from xlbench.tasks.mtg_build.publishing import About
-from xlbench.translation import jobs as translation_jobs
+from xlbench.translate import jobs as translation_jobs
 
 _READERS = {'read': (f'{TRANSLATED}*', 'rough', 'sheets'), TRANSLATED: ('rough', 'sheets')}
 _SIZES = tuple(MTG.split_sizes['sg'][split] for split in correcting.SPLITS)
@@ -69,7 +69,7 @@ _SIZES = tuple(MTG.split_sizes['sg'][split] for split in correcting.SPLITS)
 
 def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first."""
-    args = jobs.parse(COMMAND, argv[1:])
+    args = stages.parse(COMMAND, argv[1:])
     args.work = args.work or os.path.join(args.output, f'{args.benchmark}_build')
     return args.run(args)
 
@@ -87,7 +87,7 @@ def _build(args: argparse.Namespace) -> int:
         options.originals = getattr(args, options.task)
         options.held_out = getattr(args, f'{options.task}_held_out')
         builds.check_files([*options.originals, *options.held_out])
-    abouts = {o.task: _built(o, jobs.of_flags(args, o.work, 1)) for o in every}
+    abouts = {o.task: _built(o, stages.of_flags(args, o.work, 1)) for o in every}
     print(publishing.table(abouts))
     failed = sum(sum(about.failures.values()) for about in abouts.values())
     return 1 if failed else 0
@@ -228,7 +228,7 @@ _BUILD = (
     flag('--per_sheet', 'examples of a sheet', 100, type=whole(1)),
     flag('--sample_seed', 'seed of the sample', 0, type=whole(0)),
     flag('--max_bad', 'largest share of bad examples', 0.0, type=share),
-    jobs.FLAGS,
+    stages.FLAGS,
     engine_flags(required=True),
     decoding.FLAGS,
 )  # fmt: skip

@@ -16,15 +16,16 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from xlbench import benchmarks, jobs
-from xlbench.jobs import Engine
+from xlbench import benchmarks
+from xlbench.prepare import stages
+from xlbench.prepare.stages import Engine
 from xlbench.system import errors
 from xlbench.system.command_line import say
 from xlbench.tasks.building import builds
 from xlbench.tasks.building.builds import ENGLISH, TRANSLATED, Matches, Options, RoundTrip
 from xlbench.tasks.mtg_build import originals
 from xlbench.tasks.mtg_build.originals import Example
-from xlbench.translation.engines import Failure
+from xlbench.translate.engines import Failure
 
 NGRAMS = (1, 2, 3, 4)
 
@@ -66,7 +67,7 @@ def translate(options: Options, counts: originals.Counts, engine: Engine) -> Non
         for number in range(counts.files[part])
     }
     work = functools.partial(_translate, options)
-    if cut := jobs.make(engine, f'translated {options.task}', work, made, 'files of examples'):
+    if cut := stages.make(engine, f'translated {options.task}', work, made, 'files of examples'):
         say(
             f'{options.task}: {cut:,} texts were longer than the model reads, and cut; '
             '--unit=sentence translates them sentence by sentence'

@@ -12,7 +12,8 @@ from typing import Any, get_args
 import pytest
 from ml_collections import ConfigDict
 
-from xlbench import commands, config as config_lib, models
+from xlbench import config as config_lib, models
+from xlbench.config import commands
 from xlbench.settings import source
 from xlbench.settings.ranges import COMPUTED, fields_of
 from xlbench.system import errors

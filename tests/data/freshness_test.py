@@ -9,7 +9,7 @@ import pytest
 from xlbench import tasks
 from xlbench.data import prepared
 from xlbench.data.prepared import freshness
-from xlbench.preparation import mixtures
+from xlbench.prepare import mixtures
 from xlbench.system import errors
 from xlbench.tasks.samples import labels, mrs, mtg
 

@@ -24,7 +24,7 @@ from xlbench.reproduce import steps
 from xlbench.reproduce.running import State
 from xlbench.system import errors
 from xlbench.system.errors import UserError
-from xlbench.translation import engines, external, memory
+from xlbench.translate import engines, external, memory
 from xlbench.zoo import __main__ as zoo, experiments
 
 from . import cases, mutate
@@ -180,7 +180,7 @@ CLIENTS = {
             'has a vast answer': 'has 1,125,899,906,842,624 bytes.*XLBENCH_MAX_DOWNLOAD_BYTES',
         }),
     ),
-    'xlbench.translation.external': ((_languages, _SERVERS), (_translations, _SERVERS)),
+    'xlbench.translate.external': ((_languages, _SERVERS), (_translations, _SERVERS)),
     'xlbench.huggingface.hub': ((_hub, {}),),
 }  # fmt: skip
 

@@ -18,7 +18,8 @@ import pytest
 import tiny
 import tokenizer_files
 
-from xlbench import commands, convert, decoding, models, predict
+from xlbench import convert, decoding, models, predict
+from xlbench.config import commands
 from xlbench.data import features, tokenizers
 from xlbench.huggingface import checkpoint as hf_checkpoint, tensors
 from xlbench.inference import answer_lines, answering, generator, reranking

@@ -14,7 +14,7 @@ from tasks import xtreme
 from tasks.samples import labels
 from xlbench import pipeline
 from xlbench.data import prepared
-from xlbench.preparation import mixtures
+from xlbench.prepare import mixtures
 
 ROOT = 'data/of mine'
 # Task, split -> records. Those of panx are read as TensorFlow Datasets hosts them.

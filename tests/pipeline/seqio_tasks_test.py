@@ -13,7 +13,7 @@ import xtreme_files
 
 from xlbench import metrics, pipeline
 from xlbench.data import postprocess, prepared, tokenizers
-from xlbench.preparation import mixtures
+from xlbench.prepare import mixtures
 from xlbench.settings.blocks import Data
 from xlbench.system import errors
 

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from xlbench import pipeline
-from xlbench.preparation import mixtures
+from xlbench.prepare import mixtures
 
 MEETING = {
     'id': 'm1',

@@ -17,7 +17,7 @@ from xlbench import metrics, pipeline
 from xlbench.benchmarks import languages
 from xlbench.data import prepared, readers
 from xlbench.metrics import ChrF, from_spec
-from xlbench.preparation import examples, jobs, mixtures
+from xlbench.prepare import examples, jobs, mixtures
 from xlbench.system import errors
 
 CONLL = """-DOCSTART- -X- -X- O

@@ -7,7 +7,7 @@ from xlbench.system import errors
 
 def job(number):
     """Counts one example; job 2 is a mistake of the user."""
-    from xlbench.preparation import jobs
+    from xlbench.prepare import jobs
 
     jobs._shared.count(1)
     if number == 2:

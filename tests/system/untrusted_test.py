@@ -17,7 +17,6 @@ import tokenizer_files
 from flax import traverse_util
 
 from xlbench import convert, models, score
-from xlbench.chains import running
 from xlbench.data import prepared, tokenizers
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.huggingface import checkpoint, hub, tensors
@@ -25,7 +24,8 @@ from xlbench.inference import exported
 from xlbench.reporting import results
 from xlbench.system import errors, files, locks, logs, untrusted
 from xlbench.system.errors import UserError
-from xlbench.translation.memory import Memory
+from xlbench.translate import chains
+from xlbench.translate.memory import Memory
 
 
 def refused(match, call, *args):
@@ -307,8 +307,8 @@ def test_a_downloaded_workdir_leads_nowhere(tmp_path, name):
     files_flags = [str(tmp_path / 'answers.txt'), f'--references={tmp_path / "references.txt"}']
     flags = [*files_flags, '--lang=de', '--metrics=sacrebleu', f'--workdir={workdir}']
     refused('outside of', score.main, flags)
-    rows = [running.Row('0', ['x'])]
-    refused('outside of', running.Chain([]).run, rows, workdir)
+    rows = [chains.Row('0', ['x'])]
+    refused('outside of', chains.Chain([]).run, rows, workdir)
     assert not list(outside.iterdir())
     assert sorted(os.listdir(workdir)) == sorted(['config.json', name])
 

@@ -13,7 +13,7 @@ from put_files import put
 from xlbench import benchmarks, pipeline
 from xlbench.benchmarks import CLIDSUM
 from xlbench.data import __main__ as data_main, prepared, readers
-from xlbench.preparation import examples, mixtures
+from xlbench.prepare import examples, mixtures
 from xlbench.system import errors
 
 CHAT = {

@@ -10,7 +10,7 @@ from put_files import put
 from xlbench import metrics, pipeline, score
 from xlbench.data import __main__ as data_main, postprocess, prepared
 from xlbench.evaluators import baselines
-from xlbench.preparation import mixtures
+from xlbench.prepare import mixtures
 from xlbench.system import errors
 
 LANGUAGES = ('en', 'zh', 'fr', 'uk')

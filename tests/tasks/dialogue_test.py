@@ -14,7 +14,7 @@ from task_records import examples
 from xlbench import pipeline
 from xlbench.benchmarks import XDAILYDIALOG, XPERSONA
 from xlbench.data import prepared
-from xlbench.preparation import mixtures
+from xlbench.prepare import mixtures
 from xlbench.system import errors
 
 SPLITS = ('train', 'validation', 'test')

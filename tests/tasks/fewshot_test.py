@@ -14,7 +14,7 @@ from xlbench import benchmarks, pipeline
 from xlbench.benchmarks import FEWSHOT, languages
 from xlbench.data import labelled, prepared, tokenizers
 from xlbench.metrics import from_spec
-from xlbench.preparation import examples, mixtures
+from xlbench.prepare import examples, mixtures
 from xlbench.system import errors
 from xlbench.tasks.samples import labels
 

@@ -17,9 +17,8 @@ from nightly import nightly
 from put_files import tree
 from reddit_files import IN_2017, comment
 
-from xlbench import jobs
 from xlbench.data import readers
-from xlbench.jobs import shards
+from xlbench.prepare import shards, stages
 from xlbench.system import errors, locks
 from xlbench.tasks.mrs_build import command, dumps, pairs as pairs_lib, plugins, publish
 
@@ -299,19 +298,19 @@ def test_another_engine_gives_the_same_bytes(
     if engine == 'beam':
         pytest.importorskip('apache_beam')
         argv += ['--beam', '--', '--direct_running_mode=multi_processing', '--direct_num_workers=2']
-        make = jobs.make
+        make = stages.make
 
         def interrupted(engine, stage, *arguments):
             if stage == 'split':
                 raise KeyboardInterrupt
             return make(engine, stage, *arguments)
 
-        monkeypatch.setattr(jobs, 'make', interrupted)
+        monkeypatch.setattr(stages, 'make', interrupted)
         with pytest.raises(KeyboardInterrupt):
             command.main(argv)
-        monkeypatch.setattr(jobs, 'make', make)
+        monkeypatch.setattr(stages, 'make', make)
     else:
-        monkeypatch.setattr(jobs, 'of_flags', lambda *arguments: far_engine.FarEngine())
+        monkeypatch.setattr(stages, 'of_flags', lambda *arguments: far_engine.FarEngine())
     assert errors.run_main(command.main, argv) == 0
     assert tree(tmp_path / 'mrs') == tree(translated)
 

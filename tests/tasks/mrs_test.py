@@ -14,7 +14,7 @@ from task_records import examples
 from xlbench import pipeline
 from xlbench.benchmarks import MRS
 from xlbench.data import prepared, readers
-from xlbench.preparation import examples as examples_lib, mixtures
+from xlbench.prepare import examples as examples_lib, mixtures
 from xlbench.system import errors
 
 SIZES = dict.fromkeys(reply_files.FOLDERS, (4, 3)) | {'valid': (2,)}

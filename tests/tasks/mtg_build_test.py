@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from put_files import tree
 
-from xlbench import jobs
 from xlbench.judgement import corrections
+from xlbench.prepare import stages
 from xlbench.system import errors
 from xlbench.tasks.mtg_build import command, originals, translating
 from xlbench.tasks.mtg_build.correcting import SPLITS
@@ -217,7 +217,7 @@ def test_another_engine_gives_the_same_bytes(engine, built, tmp_path, monkeypatc
         pytest.importorskip('apache_beam')
         more = ['--beam', '--', '--direct_running_mode=multi_processing', '--direct_num_workers=2']
     else:
-        monkeypatch.setattr(jobs, 'of_flags', lambda *arguments: far_engine.FarEngine())
+        monkeypatch.setattr(stages, 'of_flags', lambda *arguments: far_engine.FarEngine())
     assert build(tmp_path, *flags, *more) == 0
     assert tree(tmp_path / 'data/mtg') == tree(folder / 'data/mtg')
 

@@ -1,7 +1,7 @@
 """Texts translated there and back, and the overlap of what comes back."""
 
 from xlbench.tasks.building import builds
-from xlbench.translation import engines, jobs
+from xlbench.translate import engines, jobs
 
 # Original, what comes back, and (common, original, back) of 1 to 4 words, counted by hand.
 CASES = [

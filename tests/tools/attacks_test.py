@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from xlbench import translate
 from xlbench.__main__ import PROGRAMS
 from xlbench.data import __main__ as data
 from xlbench.fewshot import command
+from xlbench.translate import __main__ as translate
 
 pytestmark = pytest.mark.nightly
 

@@ -8,10 +8,11 @@ import subprocess
 import pytest
 import warm
 
-from xlbench import config as config_lib, dry_run
+from xlbench import config as config_lib
 from xlbench.configs import fewshot_any, finetune
 from xlbench.fewshot.analysis import systems, tables
 from xlbench.fewshot.analysis.sweeps import Sweep
+from xlbench.plan import dry_run
 from xlbench.system.errors import UserError
 
 TASKS = """

@@ -9,11 +9,12 @@ import tiny
 import tiny_labels
 from nightly import nightly
 
-from xlbench import convert, dry_run, evaluate, runs, train
+from xlbench import convert, evaluate, runs, train
 from xlbench.data import prepared
 from xlbench.huggingface import checkpoint as hf_checkpoint
 from xlbench.inference import loading
 from xlbench.parallel import partitioning
+from xlbench.plan import dry_run
 from xlbench.system.errors import UserError
 
 MAIN = {'classification': 'accuracy', 'tagging': 'tag_accuracy'}

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import tiny
 
-from xlbench import config as config_lib, dry_run, train
+from xlbench import config as config_lib, train
 from xlbench.config import stage_pairs
 from xlbench.data import batches, prepared
+from xlbench.plan import dry_run
 from xlbench.system.errors import UserError
 
 # In the tiny configs the stage's own split is rough_train.

@@ -18,8 +18,8 @@ from xlbench.config import pretrained
 from xlbench.inference import conversion
 from xlbench.parallel import partitioning
 from xlbench.system.errors import UserError
+from xlbench.system.trees import Params
 from xlbench.training import checkpoints, init_from, objectives, optimizers, train_step
-from xlbench.trees import Params
 
 ROWS = 781  # More than the vocabulary has pieces; no mesh can cut it in two.
 

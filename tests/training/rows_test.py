@@ -11,9 +11,10 @@ import tiny
 import tiny_labels
 from flax import traverse_util
 
-from xlbench import config as config_lib, dry_run, models, train
+from xlbench import config as config_lib, models, train
 from xlbench.models.layers import PLACES, Embedding
 from xlbench.parallel import partitioning
+from xlbench.plan import dry_run
 from xlbench.system.errors import UserError
 from xlbench.training import checkpoints, objectives, optimizers, train_step
 from xlbench.training.rows import Rows

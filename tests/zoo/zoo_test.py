@@ -197,7 +197,7 @@ def test_no_other_file_is_written_over(tmp_path, capsys):
         (['/xlbench/xlbench/train.py', '--x=/m/n/e5'], '', 'train --x=e5'),
         (['/a/xlbench/zoo/__main__.py', '/a/RUNS/x'], '/a', 'zoo RUNS/x'),
         (
-            ['/a/xlbench/translate.py', 'chain', 'translate:/b/c --beam=5'],
+            ['/a/xlbench/translate/__main__.py', 'chain', 'translate:/b/c --beam=5'],
             '',
             "translate chain 'translate:c --beam=5'",
         ),

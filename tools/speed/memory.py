@@ -64,7 +64,8 @@ def train(case: str, args: argparse.Namespace) -> None:
     import jax
     import numpy as np
 
-    from xlbench import commands, runs
+    from xlbench import runs
+    from xlbench.config import commands
     from xlbench.plan import study
     from xlbench.training import objectives
 

@@ -99,7 +99,7 @@ def xlbench_step(task: str, vocabulary: str):
         os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'
         from xlbench import pipeline
         from xlbench.data import prepared
-        from xlbench.preparation import jobs
+        from xlbench.prepare import jobs
 
         root, spec = args.folder, f'{args.folder}/{vocabulary}'
         pipeline.use_vocabulary(spec, root)

@@ -132,7 +132,7 @@ def check_run_names(config: ConfigDict) -> None:
     check_block(CONFIG_KEYS, config, 'config')
     check_blocks(config, 'data', 'best')
     for name in config.get('trackers') or ():
-        known = source.catalog('xlbench.tracking', 'Tracker')
+        known = source.catalog('xlbench.training.tracking', 'Tracker')
         if ':' not in name and name not in known:  # Else the user's own.
             hint = 'One of your own is written as tasks/FILE.py:NAME'
             raise errors.unknown('tracker in config.trackers', name, known, hint)

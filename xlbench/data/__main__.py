@@ -107,7 +107,7 @@ def _statistics(flags: argparse.Namespace) -> None:
             measured = statistics.of_file(name, (flags.inputs, flags.targets), langs, tokenizer)
             rows[name] = measured, langs
             continue
-        from xlbench.preparation import examples
+        from xlbench.prepare import examples
 
         splits = tuple(filter(None, flags.splits.split(',')))
         measured, langs = examples.measure(name, root, splits, flags.vocabulary)

@@ -16,7 +16,7 @@ from xlbench.decoding.rules import Rules
 from xlbench.parallel import partitioning
 from xlbench.settings.decoding import Options
 from xlbench.system.errors import UserError
-from xlbench.trees import Params, Tree
+from xlbench.system.trees import Params, Tree
 
 # Examples of a batch -> what `decode` takes as `copies` for it.
 Copies = Callable[[int], Sequence[jax.Array] | None]

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
 
 from xlbench.parallel import partitioning
-from xlbench.trees import Params, Shapes
+from xlbench.system.trees import Params, Shapes
 
 GIB = 1 << 30
 # Parameters of a decoder, in the type that its products read. Up to FEW bytes, reading all of them

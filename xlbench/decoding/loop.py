@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from xlbench.parallel import partitioning
-from xlbench.trees import Params
+from xlbench.system.trees import Params
 
 # Operations of a whole loop, from which on one for fewer examples is worth its compilation.
 WORTH_A_LOOP = 2e10

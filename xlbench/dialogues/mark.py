@@ -36,7 +36,7 @@ from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from xlbench.commands import BATCH_SIZE
+from xlbench.config.commands import BATCH_SIZE
 from xlbench.data import marks, readers, rows
 from xlbench.data.marks import KINDS, Settings
 from xlbench.system import errors, files, locks

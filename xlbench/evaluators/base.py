@@ -31,9 +31,9 @@ from xlbench.reporting import results, scored
 from xlbench.settings.ranges import Block, Meta
 from xlbench.system import errors
 from xlbench.system.files import Json, Setting
+from xlbench.system.trees import Params
 from xlbench.system.work import in_flight
 from xlbench.training.objectives.contract import Objective
-from xlbench.trees import Params
 
 # Lines of predictions.jsonl of each task that config.tracked_samples chooses from.
 MOST_SAMPLES = 100

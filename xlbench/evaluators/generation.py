@@ -20,7 +20,7 @@ from xlbench.metrics.contract import Spec
 from xlbench.parallel import programs
 from xlbench.settings.decoding import make
 from xlbench.system.files import Json, Setting
-from xlbench.trees import Params
+from xlbench.system.trees import Params
 
 Rows = dict[str, np.ndarray]  # [examples, ...] each.
 _SCORES = ('loss', 'perplexity', 'log_probability')  # The evaluation's own, of task or example.

@@ -19,8 +19,8 @@ from xlbench.evaluators.base import Options
 from xlbench.metrics import tagging
 from xlbench.parallel import programs
 from xlbench.system.files import Setting
+from xlbench.system.trees import Params
 from xlbench.training.objectives.contract import Objective
-from xlbench.trees import Params
 
 __all__ = ['LabelsEvaluator', 'Options']
 

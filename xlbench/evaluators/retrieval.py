@@ -30,8 +30,8 @@ from xlbench.retrieval.response_set import ResponseSet, chooser
 from xlbench.retrieval.text_encoder import TextEncoder
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json, Setting
+from xlbench.system.trees import Params
 from xlbench.training.objectives.retrieval import Retrieval
-from xlbench.trees import Params
 
 # The evaluation's own, of a task or of an example.
 _SCORES = (

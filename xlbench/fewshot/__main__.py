@@ -15,7 +15,7 @@ command would do.
 import sys
 from collections.abc import Sequence
 
-from xlbench import commands
+from xlbench.config import commands
 from xlbench.fewshot import command
 from xlbench.system import errors
 
@@ -24,10 +24,10 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
         sys.exit(errors.run_main(command.COMMAND.main, sys.argv))
     commands.check_first(command.read, sys.argv)
 
-from xlbench import dry_run
 from xlbench.fewshot import report, sweep
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.parallel import cluster
+from xlbench.plan import dry_run
 from xlbench.system import machine
 
 

@@ -29,7 +29,7 @@ from xlbench.reporting import render
 from xlbench.system import errors, files, untrusted
 
 ZERO_SHOT = 'zero_shot'  # The method of rows without shots.
-PROMPT = 'prompt'  # The method of rows whose shots stand in a prompt, see xlbench.prompting.
+PROMPT = 'prompt'  # The method of rows whose shots stand in a prompt, see xlbench.prompt.
 STATUSES = ('done', 'empty')  # Of rows that are written down.
 SEPARATOR = 255  # Stands between sentences, and for what is not there yet.
 _SAFE_NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.+]*')

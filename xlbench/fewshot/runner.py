@@ -17,7 +17,7 @@ import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, runs, tracking
+from xlbench import config as config_lib, runs
 from xlbench.data import tokenizers
 from xlbench.fewshot import corpus as corpus_lib, report, results
 from xlbench.fewshot.adaptation import Adapter
@@ -28,7 +28,7 @@ from xlbench.fewshot.settings import METHODS, Adapt, in_order, planned, score
 from xlbench.parallel.preemption import Interrupted
 from xlbench.system import files, untrusted
 from xlbench.system.progress import duration
-from xlbench.training import checkpoints, init_from, objectives, train_step
+from xlbench.training import checkpoints, init_from, objectives, tracking, train_step
 from xlbench.training.experiment import Data
 from xlbench.training.objectives.contract import Params
 

@@ -24,7 +24,7 @@ import jax
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, dry_run, runs, tracking, train
+from xlbench import config as config_lib, runs, train
 from xlbench.benchmarks import topics
 from xlbench.data import prepared, tokenizers
 from xlbench.fewshot import command, corpus as corpus_lib, report, results
@@ -32,11 +32,12 @@ from xlbench.fewshot.runner import Runner, Source
 from xlbench.fewshot.settings import Adapt, planned
 from xlbench.parallel import partitioning
 from xlbench.parallel.preemption import Interruption
+from xlbench.plan import dry_run
 from xlbench.settings import blocks
 from xlbench.system import locks, progress as progress_lib, sessions
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
-from xlbench.training import checkpoints, memory, messages
+from xlbench.training import checkpoints, memory, messages, tracking
 from xlbench.training.experiment import Data, data_facts
 
 

@@ -37,7 +37,7 @@ from xlbench.models.layers import TransformerConfig
 from xlbench.system import files, locks, untrusted
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
-from xlbench.trees import Tree
+from xlbench.system.trees import Tree
 
 Value = TypeVar('Value')
 # Fields of a config with the number of layers of a stack.

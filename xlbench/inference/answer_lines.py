@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, TypeAlias
 
-from xlbench.commands import FORMATS
+from xlbench.config.commands import FORMATS
 from xlbench.data import conllu, readers, rows
 from xlbench.inference.answering import (
     CHUNK_BATCHES,

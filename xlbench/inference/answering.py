@@ -26,9 +26,9 @@ from xlbench.inference.exported import Tasks, target_languages
 from xlbench.parallel.length_batches import LengthBatches
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
+from xlbench.system.trees import Params
 from xlbench.system.work import in_flight
 from xlbench.training.objectives.contract import Objective
-from xlbench.trees import Params
 
 
 @dataclasses.dataclass(frozen=True)

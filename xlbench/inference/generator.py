@@ -26,7 +26,7 @@ from xlbench.parallel import programs
 from xlbench.parallel.length_batches import LengthBatches
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
-from xlbench.trees import Params
+from xlbench.system.trees import Params
 
 # (params, batch, copies of kernels, key of samples) -> the texts of each row
 _Decode = Callable[..., decoding.Decoded]

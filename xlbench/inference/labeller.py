@@ -21,8 +21,8 @@ from xlbench.inference.answering import (
 from xlbench.metrics.tagging import CUT
 from xlbench.parallel import programs
 from xlbench.system.errors import UserError, unknown
+from xlbench.system.trees import Params
 from xlbench.training.objectives.contract import Objective
-from xlbench.trees import Params
 
 Texts = tuple[str, ...]  # The one or two texts of an example, or the words of a sentence.
 Answer = TypeVar('Answer', Classified, Tagged)

@@ -16,7 +16,7 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, decoding, models, runs
 from xlbench.benchmarks import languages
-from xlbench.commands import BATCH_SIZE
+from xlbench.config.commands import BATCH_SIZE
 from xlbench.data import features, tokenizers
 from xlbench.huggingface import checkpoint as hf_checkpoint, hub, sentence_files, tensors
 from xlbench.inference import exported

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from ml_collections import ConfigDict
 
-from xlbench import commands, config as config_lib, evaluate, report, train
+from xlbench import config as config_lib, evaluate, report, train
+from xlbench.config import commands
 from xlbench.fewshot import command, report as sweep_report, sweep as sweep_lib
 from xlbench.fewshot.analysis.sweeps import Sweep as SweepResults
 from xlbench.inference.answering import Prediction, Suggestion

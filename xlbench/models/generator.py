@@ -19,7 +19,7 @@ from xlbench.models.cpu_kernels import product
 from xlbench.models.layers import TransformerConfig
 from xlbench.models.transformer import Cache
 from xlbench.system import work
-from xlbench.trees import Params
+from xlbench.system.trees import Params
 
 # The logit of a row that is no token's. Finite, so that no sum over the vocabulary is a NaN.
 NO_TOKEN = -1e30

@@ -22,7 +22,7 @@ from flax import traverse_util
 
 from xlbench.settings.ranges import Block, Meta
 from xlbench.system.errors import UserError, unknown
-from xlbench.trees import Arrays, Mask, Tree
+from xlbench.system.trees import Arrays, Mask, Tree
 
 Boxed = Tree[nn.LogicallyPartitioned]
 LEAVES = ('lora_a', 'lora_b', 'lora_scale')

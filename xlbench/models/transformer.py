@@ -21,7 +21,7 @@ from xlbench.models.fused import choice
 from xlbench.models.layers import IN_LOOP, KEPT, Mlp, TransformerConfig, dropout, place
 from xlbench.models.masks import MaskSpec, mask_bias
 from xlbench.system import work
-from xlbench.trees import Params, Tree
+from xlbench.system.trees import Params, Tree
 
 # ---------------------------------------------------------------------------------------- the layer
 

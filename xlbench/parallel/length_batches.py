@@ -8,7 +8,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from xlbench.parallel import partitioning, programs
-from xlbench.trees import Params
+from xlbench.system.trees import Params
 
 Result = TypeVar('Result')
 # Widths of batches as parts of the largest one: texts vary much, or little.

@@ -21,7 +21,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from xlbench.parallel import chips
 from xlbench.settings import blocks
 from xlbench.system.errors import UserError
-from xlbench.trees import Shardings, Tree
+from xlbench.system.trees import Shardings, Tree
 
 # A parameter as Linen's `init` gives it.
 Boxed: TypeAlias = nn.LogicallyPartitioned | jax.Array | jax.ShapeDtypeStruct

@@ -4,4 +4,5 @@
   hlo       reads compiled programs
   devices   kinds of devices and slices of them
   figures   what a plan holds, by name and type, and in words
+  dry_run   what a run would read, make and need, said before it begins
 """

@@ -28,7 +28,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
 
-from xlbench import commands
+from xlbench.config import commands
 
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
     commands.check_first(commands.parse_plan, sys.argv)

@@ -31,9 +31,9 @@ from xlbench.settings import decoding as decoding_settings
 from xlbench.system import machine
 from xlbench.system.errors import UserError, printable
 from xlbench.system.progress import Progress
+from xlbench.system.trees import Mask, Params, Shapes
 from xlbench.training import objectives, optimizers, train_step as train_step_lib
 from xlbench.training.objectives.contract import Batch, Objective
-from xlbench.trees import Mask, Params, Shapes
 
 # Of a program, as shapes: first the state or the parameters, then the batch.
 Arguments: TypeAlias = tuple[

@@ -13,8 +13,8 @@ from xlbench.parallel import partitioning, programs
 from xlbench.parallel.length_batches import QUARTERS, LengthBatch, LengthBatches
 from xlbench.system.errors import UserError, check_known
 from xlbench.system.progress import Progress
+from xlbench.system.trees import Params
 from xlbench.system.work import in_flight
-from xlbench.trees import Params
 
 SIDES = {'left': 'messages', 'right': 'replies'}
 # Batches in flight: enough to keep the devices busy while results come back.

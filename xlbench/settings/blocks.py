@@ -32,7 +32,7 @@ class Run(Block, where='config'):
       embedding_rows: rows of the token table that are trained: 'all', or those 'occurring' in the
         training data; see training/rows.py.
       trackers: where the numbers of the run go beside its own files: 'tensorboard', 'wandb',
-        'mlflow', or a class of a task file; see tracking/.
+        'mlflow', or a class of a task file; see training/tracking/.
       tracked_samples: answers of each evaluated task that the trackers get, too.
     """
 

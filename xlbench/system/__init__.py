@@ -11,4 +11,5 @@
   work       work in other processes, or begun before earlier work has ended
   machine    memory, cores and limits of this machine and this process
   web        asks a server, with a limit on time and size
+  trees      types of the trees of arrays that models, optimizers and checkpoints are made of
 """

@@ -33,7 +33,7 @@ Samples = Mapping[str, Sequence[Sample]]  # {'eval/test/TASK': the same few exam
 
 
 class Trackers(Protocol):
-    """Trackers of a run, as a log sees them; xlbench/tracking/following.py has the rest."""
+    """Trackers of a run, as a log sees them; see xlbench/training/tracking."""
 
     step: int
 

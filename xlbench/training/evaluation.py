@@ -13,11 +13,11 @@ from xlbench.settings import blocks
 from xlbench.system import errors, logs
 from xlbench.system.files import Json
 from xlbench.system.progress import duration
-from xlbench.tracking import Sample
+from xlbench.system.trees import Params
 from xlbench.training import memory, messages
 from xlbench.training.checkpoints import Best, Progress
 from xlbench.training.experiment import Evaluator, Scores
-from xlbench.trees import Params
+from xlbench.training.tracking import Sample
 
 # Characters of a text that trackers get.
 _LONGEST_SAMPLE = 1000

@@ -22,10 +22,10 @@ from xlbench.parallel import partitioning
 from xlbench.settings.blocks import Added
 from xlbench.system.files import Json, Setting
 from xlbench.system.progress import Progress
+from xlbench.system.trees import Mask, Params, Shapes, Shardings
 from xlbench.training import train_step
 from xlbench.training.objectives.contract import Objective
 from xlbench.training.rows import ALL_ROWS, Rows
-from xlbench.trees import Mask, Params, Shapes, Shardings
 
 Scores = dict[str, dict[str, float]]  # {task, or 'mean': {score: value}}
 # {(task or mixture, split): (its prepared tasks, their rates)}

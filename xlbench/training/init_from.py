@@ -33,8 +33,8 @@ from xlbench.models import lora
 from xlbench.models.layers import TransformerConfig
 from xlbench.system.errors import UserError
 from xlbench.system.progress import quantity
+from xlbench.system.trees import Mask, Params, Shapes
 from xlbench.training import checkpoints
-from xlbench.trees import Mask, Params, Shapes
 
 # Logical axes along which a parameter may be longer or shorter than its source.
 _ROWS = ('vocab', 'positions')

@@ -17,19 +17,21 @@ import optax
 from flax import traverse_util
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, tracking
+from xlbench import config as config_lib
 from xlbench.data import batches as batches_lib
 from xlbench.parallel import cluster, partitioning
 from xlbench.parallel.preemption import Interruption
 from xlbench.parallel.watchdog import Watch
 from xlbench.system import files, machine
 from xlbench.system.errors import UserError
+from xlbench.system.trees import Params
 from xlbench.training import (
     checkpoints as checkpoints_lib,
     init_from,
     memory,
     messages,
     optimizers,
+    tracking,
     train_step as train_step_lib,
 )
 from xlbench.training.checkpoints import DamagedCheckpoint, Position, Progress
@@ -37,7 +39,6 @@ from xlbench.training.evaluation import Evaluation
 from xlbench.training.experiment import Experiment, stage_batches, stage_data, trained_vocab_rows
 from xlbench.training.objectives.contract import Objective
 from xlbench.training.train_step import TrainState, TrainStep
-from xlbench.trees import Params
 
 # Steps that may be in flight: enough to keep a device busy, few enough to notice a failure soon.
 STEPS_AHEAD = 2

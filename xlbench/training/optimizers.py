@@ -18,7 +18,7 @@ from xlbench.settings import optimizer as settings, ranges
 from xlbench.settings.blocks import Stage
 from xlbench.system.errors import UserError, unknown
 from xlbench.system.files import Setting
-from xlbench.trees import Mask, Params, Shapes
+from xlbench.system.trees import Mask, Params, Shapes
 
 # The ends of the names of biases and of the scales of norms.
 _UNDECAYED = re.compile('(^|[/_])(bias|scale)$')

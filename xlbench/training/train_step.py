@@ -18,10 +18,10 @@ from jax.sharding import Mesh
 from xlbench.models.lora import Lora
 from xlbench.parallel import partitioning, programs
 from xlbench.system import machine
+from xlbench.system.trees import Leaf, Mask, Params, Shapes, Shardings, Tree
 from xlbench.training.objectives.contract import Batch, Objective
 from xlbench.training.optimizers import Skipping
 from xlbench.training.rows import ALL_ROWS, Rows
-from xlbench.trees import Leaf, Mask, Params, Shapes, Shardings, Tree
 
 Flat = dict[str, Leaf]  # By 'a/b/c' names.
 Gradients = dict[str, jax.Array]

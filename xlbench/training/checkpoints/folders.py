@@ -20,11 +20,11 @@ from flax import traverse_util
 from xlbench.config.workdirs import check_step, steps
 from xlbench.system import errors, untrusted
 from xlbench.system.errors import UserError
+from xlbench.system.trees import Params, Shapes, Shardings, Tree
 from xlbench.training import train_step
 from xlbench.training.checkpoints import record
 from xlbench.training.checkpoints.record import Damage, Progress
 from xlbench.training.train_step import TrainState
-from xlbench.trees import Params, Shapes, Shardings, Tree
 
 # What tensorstore says of a file that is cut, missing or altered: a status, which is left out of
 # what its decompressor finds.

@@ -28,8 +28,8 @@ import numpy as np
 
 from xlbench.system import errors, files, untrusted
 from xlbench.system.errors import UserError
+from xlbench.system.trees import Arrays
 from xlbench.training.train_step import TrainState
-from xlbench.trees import Arrays
 
 NAME = 'checkpoint.json'
 EARLIER = 'files.json'  # In its place, in checkpoints of earlier versions.

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from xlbench.settings.ranges import Block, Meta
+from xlbench.system.trees import Params
 from xlbench.training.objectives.contract import Batch, Objective
-from xlbench.trees import Params
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

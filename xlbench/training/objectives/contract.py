@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from xlbench.settings.ranges import Block
-from xlbench.trees import Params
+from xlbench.system.trees import Params
 
 Batch = Mapping[str, jax.Array]
 

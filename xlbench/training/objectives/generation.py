@@ -11,9 +11,9 @@ import jax.numpy as jnp
 from xlbench.parallel import partitioning
 from xlbench.settings.ranges import Block, Meta
 from xlbench.system.errors import UserError
+from xlbench.system.trees import Params
 from xlbench.training import losses
 from xlbench.training.objectives.contract import Batch, Objective
-from xlbench.trees import Params
 
 
 class Blocks(NamedTuple):

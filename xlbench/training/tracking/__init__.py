@@ -1,0 +1,18 @@
+"""Trackers: where the numbers and sample answers of a run go, beside the files of its workdir.
+
+  contract     a tracker: three methods
+  following    the trackers that config.trackers names, each in a thread of its own
+  tensorboard  event files in the workdir
+  wandb        Weights & Biases
+  mlflow       MLflow
+
+A new one is a file: `comet.py` with the class `CometTracker`. A user's own tracker stands in their
+tasks/ folder, `trackers=('tasks/comet.py:CometTracker',)`.
+"""
+
+from xlbench.training.tracking.contract import Run, Sample, Tracked, Tracker
+from xlbench.training.tracking.following import Trackers, check, find, open_log
+
+__all__ = [
+    'Run', 'Sample', 'Tracked', 'Tracker', 'Trackers', 'check', 'find', 'open_log',
+]  # fmt: skip
