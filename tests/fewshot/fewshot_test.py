@@ -539,7 +539,7 @@ def test_no_source_training_is_what_source_training_begins_with(run, root, tmp_p
     parts = runs.build(config)
     told = preemption.Interruption(), watchdog.Watch(str(tmp_path))
     with contextlib.closing(loop.Trainer(config, str(tmp_path), parts, None, *told)) as trainer:
-        first = trainer._first_params()
+        first = trainer._params_for(next(iter(config.stages)))
     mesh = partitioning.make_mesh()
     source = runner.Source(str(run[1] / 'source'), config, parts.data, mesh)
     jax.tree.map(np.testing.assert_array_equal, first, source.params('none'))
