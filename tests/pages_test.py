@@ -1,6 +1,7 @@
 """The documentation holds together: its links lead somewhere, what it names and quotes is there."""
 
 import ast
+import importlib.util
 import re
 import shlex
 import subprocess
@@ -63,6 +64,20 @@ def test_the_configs_and_flags_of_trainings_exist(monkeypatch):
     for path in pages.FILES.values():
         for config in re.findall(r'`(?:--config=)?(configs/\w+\.py:[^`\s]+)`', path.read_text()):
             _refuse([f'--config={config}'])
+
+
+def test_what_python_on_the_pages_imports_is_there():
+    """Of xlbench; programs that readme_test.py does not run as well."""
+    found = 0
+    for block in pages.blocks('python'):
+        for node in ast.walk(ast.parse(block.text)):
+            if isinstance(node, ast.ImportFrom) and node.module.partition('.')[0] == 'xlbench':
+                for name in (alias.name for alias in node.names):
+                    there = hasattr(importlib.import_module(node.module), name)
+                    there = there or importlib.util.find_spec(f'{node.module}.{name}')
+                    assert there, (block.page, node.module, name)
+                    found += 1
+    assert found > 10
 
 
 def test_config_has_every_block():
