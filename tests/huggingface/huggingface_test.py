@@ -20,6 +20,7 @@ from nightly import by_day
 
 from xlbench import models
 from xlbench.huggingface import checkpoint, hub
+from xlbench.huggingface.mapping import Entry
 from xlbench.system import errors
 
 SIZES = dict(emb_dim=32, num_heads=4, head_dim=8, mlp_dim=48, vocab_size=61, dropout_rate=0.0)
@@ -79,6 +80,15 @@ def test_round_trip_is_bit_exact(tmp_path, family):
     config = models.config(**found.model)
     checkpoint.save(tmp_path / 'two', family, config, params, IDS, ())
     assert edits.content(one) == edits.content(tmp_path / 'two')
+
+
+def test_shapes_of_tensors_whatever_a_config_asks_for():
+    most = (3, 2**40, 2**20)  # Of query, key and value, the heads' features and emb_dim.
+    assert Entry(('q', 'k', 'v')).shape(most) == most[1:]
+    assert Entry(('qkv',), 'joined').shape(most) == (2**20, 3 * 2**40)
+    assert Entry(('qkv',), 'joined').shape((3, 8)) == (24,)
+    assert Entry(('a',), 'transposed').shape((2, 5)) == (5, 2)
+    assert Entry(('a',), 'row').shape((5,)) == (1, 5)
 
 
 def test_shards(tmp_path):

@@ -90,7 +90,8 @@ class Entry:
 
     def shape(self, ours: tuple[int, ...]) -> tuple[int, ...]:
         """The shape that each of the tensors has for a parameter of ours of this shape."""
-        return self.split(np.broadcast_to(np.float32(0), ours))[0].shape
+        # A byte each: a config.json may ask for more than numpy counts in float32.
+        return self.split(np.broadcast_to(np.int8(0), ours))[0].shape
 
 
 Rows = dict[str, str | Entry]
