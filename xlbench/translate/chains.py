@@ -1,4 +1,4 @@
-"""Chains of models: the stages as a user names them (see command.py), and a chain at work.
+"""Chains of models: the stages as a user names them (see chain_command.py), and a chain at work.
 
 Over the examples of a task, a chain has a file for each stage:
 
