@@ -24,14 +24,14 @@ from xlbench.training import objectives, train_step
 class Bags:
     """Stands in for a dual encoder: a text's vector counts its ids; whole numbers are exact."""
 
-    def apply(self, variables, tokens, segment_ids, method):
+    def apply(self, variables, side, tokens, segment_ids, method):
         return jnp.sum(jax.nn.one_hot(tokens, 128) * (segment_ids > 0)[..., None], axis=1)
 
 
 class Constant(Bags):
     """Tells no texts apart."""
 
-    def apply(self, variables, tokens, segment_ids, method):
+    def apply(self, variables, side, tokens, segment_ids, method):
         return jnp.full((tokens.shape[0], 24), np.float32(0.1))
 
 

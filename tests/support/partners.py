@@ -145,7 +145,7 @@ TRACKERS = {
 
 
 @contextlib.contextmanager
-def one_line(seconds, match='', refused=UserError):
+def one_line(seconds, match=None, refused=UserError):
     """What is inside ends in time, with one line that steers no terminal."""
     begin = time.monotonic()
     with pytest.raises(refused, match=match) as caught:

@@ -87,24 +87,16 @@ def _write_config(path: pathlib.Path, system: str, seed: int, facts: Mapping[str
 
 def write_result(
     workdir: str | pathlib.Path,
-    step: str,
+    step: str,  # A number, or 'baselines/<name>'.
     task: str,
     split: str,
-    facts: Mapping[str, Json],
-    predictions: Sequence[Mapping[str, Json]],
+    facts: Mapping[str, Json],  # 'scores', 'signatures', 'num_examples' ...; see results.Result.
+    predictions: Sequence[Mapping[str, Json]],  # Lines of predictions.jsonl; none: no such file.
 ) -> pathlib.Path:
     """Writes <workdir>/eval/<step>/<split>/<task>/metrics.json, each file whole or not at all.
 
     Scores that `xlbench.reporting.adding` has added to the result of an earlier call stay, if the
-    texts are the same; otherwise a warning names them.
-
-    Args:
-      step: a number, or 'baselines/<name>'.
-      facts: 'scores', 'signatures', 'num_examples', 'data' and so on; see `results.Result`.
-      predictions: the lines of predictions.jsonl, which is not written if there are none.
-
-    Returns:
-      The folder of the files.
+    texts are the same; otherwise a warning names them. Returns the folder of the files.
     """
     folder = pathlib.Path(workdir) / 'eval' / step / split / task
     folder.mkdir(parents=True, exist_ok=True)

@@ -20,22 +20,14 @@ _LANGUAGE = re.compile(r'^<\w+> ')  # What a generator reads before a message.
 def fill(
     benchmark: Benchmark,
     form: PaperTable,
-    value: Callable[[Key, str], str | None],
-    whose: str,
-    notes: Sequence[str] = (),
+    value: Callable[[Key, str], str | None],  # Text of a score, by its cell's key and its name.
+    whose: str,  # What the caption ends with: 'as printed in arXiv:2202.05599', say.
+    notes: Sequence[str] = (),  # Behind the paper's own and those that name what is empty.
     *,
-    models: Collection[str] | None = None,
-    lacking: Collection[str] = (),
+    models: Collection[str] | None = None,  # Whose rows are named where empty; None: all rows.
+    lacking: Collection[str] = (),  # Scores that nothing has; named once for all rows.
 ) -> Table:
-    """A table with the labels, heads and order of a paper's; a cell without a number has a '-'.
-
-    Args:
-      value: the text of a score, by the key of its cell and its name; None for none.
-      whose: what the caption ends with. Example: as printed in arXiv:2202.05599
-      notes: below it, behind the paper's own notes and those that name what is empty.
-      models: those whose rows are named where they are empty; None for all rows.
-      lacking: scores that nothing has; they are named once for all rows.
-    """
+    """A table with the labels, heads and order of a paper's; a cell without a number has a '-'."""
     rows = []
     for line, texts in zip(form.rows, form.cells(value), strict=True):
         # A line of LaTeX separates the groups of a table with many labels.
