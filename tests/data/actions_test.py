@@ -59,6 +59,11 @@ def test_the_rules(text, expected):
     assert phrases(text, 'Ben') == expected
 
 
+def test_a_long_run_of_adverbs_takes_no_time():
+    count = 5000  # A step for each three of them would take minutes.
+    assert actions.extract(['so'] * count, ['ADV'] * count) == []
+
+
 def test_without_a_speaker_the_pronoun_stays():
     assert phrases('I will send it.') == [('I', 'will send', 'it')]
 
