@@ -59,13 +59,9 @@ def test_the_rules(text, expected):
     assert phrases(text, 'Ben') == expected
 
 
-def test_a_long_run_of_adverbs_takes_no_time():
-    count = 5000  # A step for each three of them would take minutes.
-    assert actions.extract(['so'] * count, ['ADV'] * count) == []
-
-
 def test_without_a_speaker_the_pronoun_stays():
     assert phrases('I will send it.') == [('I', 'will send', 'it')]
+    assert not actions.extract(['so'] * 5000, ['ADV'] * 5000)  # In n^3 steps this takes minutes.
 
 
 def test_lines_are_read_again_and_masked(tmp_path):
