@@ -77,6 +77,8 @@ def test_columns_without_a_header_and_without_quotes(tmp_path):
         {'text': '5" long', 'label': '"bad"'},
     ]
     assert rows.count(path, layout) == 2
+    unnamed = rows.read(path, KEYS, rows.Layout(columns=()))  # The first line is no header.
+    assert broken(unnamed)[1].endswith("no column 'label'; the columns are []")
 
 
 @pytest.mark.parametrize(

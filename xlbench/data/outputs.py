@@ -50,7 +50,7 @@ class Outputs:
     path: str
     n_best: Sequence[Sequence[str]]  # Predictions of each example, best first.
     ids: Sequence[str] | None = None  # Of each example, if the file has them.
-    numbered: bool = False  # Whether the file numbers the examples, so that the last may lack.
+    numbered: bool = False  # Whether the file numbers examples: the last may be missing.
 
     def for_references(self, references: References) -> list[list[str]]:
         """Returns the predictions of each example; UserError if numbers or ids do not match."""

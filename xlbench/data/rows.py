@@ -267,7 +267,7 @@ def _column_names(
     path: str, layout: Layout, numbered: Iterator[tuple[int, str] | BadRecord]
 ) -> list[str]:
     """Returns the names that the layout or the header gives, which is then taken off the lines."""
-    if layout.columns:
+    if layout.columns is not None:
         return list(layout.columns)
     first = next(numbered, BadRecord(path, 1, 'the file is empty'))
     if isinstance(first, BadRecord):

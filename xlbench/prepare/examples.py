@@ -294,7 +294,7 @@ def _seqio_examples(task: DeclaredTask, split: str) -> Iterator[list[prepared.Re
 def examples(task: DeclaredTask, split: str, processes: int = 1) -> Iterator[prepared.Packed]:
     """Yields the examples of a task and split in order; ids end in eos and are not cut.
 
-    Vocabulary and data root are those that are bound; so many processes may tokenise.
+    Vocabulary and data root are those that are bound. Up to `processes` processes may tokenise.
     """
     if (step := _label_step(task)) is not None:  # One by one, without TensorFlow in between.
         return map(prepared.pack, step.encode(source_records(task, split)))

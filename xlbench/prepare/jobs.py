@@ -222,7 +222,7 @@ def just_made(root: str, vocabulary: str, job: Job) -> Done:
 
 @contextlib.contextmanager
 def alone(root: str, vocabulary: str, job: Job, force: bool) -> Iterator[Done | None]:
-    """Holds a job in this block; what another process has made of it since this one looked.
+    """Holds a job in this block; gives what another process has made of it since this one looked.
 
     That is None where there is nothing, or with `force`.
     """

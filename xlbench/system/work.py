@@ -125,7 +125,7 @@ class Pool:
         *,
         in_order: bool = False,
     ) -> Iterator[Result]:
-        """Yields work(*job) for each job, as they end; at most two more than workers are begun."""
+        """Yields work(*job) as jobs end, or in their order; at most two more than workers begin."""
         if self._executor is None:
             yield from (work(*job) for job in jobs)
             return
