@@ -114,7 +114,7 @@ class Scenario:
         )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class Benchmark:
     """A published benchmark.
 
@@ -168,9 +168,6 @@ class Benchmark:
     paper_gaps: Mapping[tuple[str, bool, bool], str] = dataclasses.field(default_factory=dict)
     size_tolerance: float = 0.0
     has_unpublished_sizes: bool = False
-
-    def __hash__(self) -> int:
-        return hash(self.name)
 
     @functools.cached_property
     def tasks(self) -> tuple[str, ...]:
