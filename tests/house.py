@@ -13,7 +13,7 @@ BESIDE = ('tests', 'tools')  # Folders of Python that are no part of the package
 # Lines and files that a package may have; `programs` are the modules side by side in xlbench/. The
 # numbers go down. Whoever has to raise one says why in the commit.
 BUDGETS: dict[str, tuple[int, int]] = {
-    'benchmarks': (2414, 24),
+    'benchmarks': (2424, 24),
     'config': (2074, 9),
     'configs': (1930, 20),
     'data': (9554, 45),

@@ -169,6 +169,16 @@ class Benchmark:
     size_tolerance: float = 0.0
     has_unpublished_sizes: bool = False
 
+    # Kinds of benchmarks have fields of their own, some of which have no hash.
+    def __eq__(self, other: object) -> bool:
+        names = [field.name for field in dataclasses.fields(self)]
+        return type(self) is type(other) and all(
+            getattr(self, name) == getattr(other, name) for name in names
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     @functools.cached_property
     def tasks(self) -> tuple[str, ...]:
         """The short names of its tasks."""
