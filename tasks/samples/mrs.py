@@ -175,7 +175,7 @@ def translated(
 
 
 def _slip(text: str, lang: str, rng: random.Random) -> str:
-    """As `corpus.slip`, where only a short word is missing; in Japanese, a particle is."""
+    """Leaves a short word out, in Japanese a particle; see `corpus.slip`."""
     if lang == 'ja':
         places = [i for i, character in enumerate(text) if character in 'はがをにで']
         at = rng.choice(places) if places else len(text)

@@ -148,7 +148,7 @@ class RetrievalTask(base.Task):
 
     @functools.cached_property
     def replies(self) -> dict[str, np.ndarray]:
-        """All candidates: those that are drawn from, then the other own replies: text -> ids."""
+        """{text: ids} of all candidates: replies that are drawn from, then the other own ones."""
         gold = {record['targets_pretokenized']: record['targets'] for record in self.records}
         return self._drawn_from | gold
 

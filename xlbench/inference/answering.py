@@ -110,7 +110,7 @@ class Languages:
 
 @dataclasses.dataclass(frozen=True)
 class LoadedModel:
-    """A model with all that its folder says of it."""
+    """A model, with everything that its folder says about it."""
 
     model: nn.Module
     params: Params  # On the mesh.

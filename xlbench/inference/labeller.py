@@ -44,7 +44,7 @@ class _Labeller(Answerer[Texts, Answer]):
         self._probabilities = programs.shared(_probabilities, opened.objective, opened.model)
 
     def example(self, value: str | Sequence[str]) -> Texts:
-        """One input of a user, checked; a UserError does not say which input it is."""
+        """Checks one input of a user; a UserError does not say which input it is."""
         raise NotImplementedError
 
     def check_lang(self, lang: str | None) -> None:

@@ -171,7 +171,7 @@ class _Best(NamedTuple):
 
     regressor: str  # '' where no correlation is defined.
     pearsons: dict[str, float]  # Of each regressor, with the ratings that choose.
-    tested: dict[str, Correlation]  # Of each score, `fitted_rating` last, with those that test.
+    tested: dict[str, Correlation]  # {score: with the ratings that test}, `fitted_rating` last.
 
 
 def _best(data: Data, y: np.ndarray, sides: Sequence[list[int]], seed: int) -> _Best:
