@@ -133,12 +133,17 @@ def _download(address, folder, files=(), **fields):
         assert not left and sum(path.stat().st_size for path in folder.rglob('*.tar')) <= 100_000
 
 
+def _translator(address, folder):
+    # A busy machine may need more than a second for the answer that is too long.
+    return external.LibreTranslate(address, timeout=60 if folder.name == 'overflows' else 1)
+
+
 def _languages(address, folder):
-    external.LibreTranslate(address, timeout=0.3).check('en', 'de')
+    _translator(address, folder).check('en', 'de')
 
 
 def _translations(address, folder):
-    answers = external.LibreTranslate(address, timeout=0.3).translate(['one', 'two'], 'en', 'de')
+    answers = _translator(address, folder).translate(['one', 'two'], 'en', 'de')
     assert len(answers) == 2
     raise UserError(' '.join(one.reason for one in answers))
 
@@ -159,13 +164,13 @@ _SLOW = {
     'overflows', 'leads in a circle',
 }  # fmt: skip
 # What they say, where it is known.
-_STALLED = r'it sent less than 409 bytes in 0\.4 s'
+_STALLED = r'it sent less than 1,024 bytes in 1 s'
 _DOWNLOADS = {
     'hangs': f'{_STALLED}|timed out', 'drips its head': _STALLED, 'promises': _STALLED,
     'drips behind its end': _STALLED, 'drips': _STALLED, 'packs': 'the server packs it .*gzip',
     'ends early': 'IncompleteRead', 'leads in a circle': 'it leads elsewhere 10 times',
 }  # fmt: skip
-_LATE = r'gave no answer in 1 tries: it took more than 0\.3 s'
+_LATE = r'gave no answer in 1 tries: it took more than 1 s'
 _SERVERS = dict.fromkeys(
     ('drips', 'drips its head', 'drips when busy', 'drips behind its end', 'promises'), _LATE
 ) | {'overflows': 'wrote more than 100,000 bytes'}
@@ -202,7 +207,7 @@ def test_every_client_is_given_the_hostile_servers():
     ids=[client.__name__[1:] for rows in CLIENTS.values() for client, _ in rows],
 )
 def test_hostile_servers(client, known, tmp_path, monkeypatch):
-    monkeypatch.setattr(corpora, '_PATIENCE', 0.4)
+    monkeypatch.setattr(corpora, '_PATIENCE', 1)
     monkeypatch.setattr(external, '_PAUSES', ())
     monkeypatch.setattr(external, '_MOST_BYTES', 100_000)
     monkeypatch.setattr(hub, 'ASK', 0.1)
@@ -221,7 +226,7 @@ def test_hostile_servers(client, known, tmp_path, monkeypatch):
             else:
                 said = '\nnothing is wrong'
         line = said.isprintable() and said and len(said) < cases.LONGEST
-        fits = re.search(known.get(name, ''), said) and time.monotonic() - begin < 5
+        fits = re.search(known.get(name, ''), said) and time.monotonic() - begin < 20
         return '' if line and fits else f'{name}: {said!r}, {time.monotonic() - begin:.1f} s'
 
     at_once = 1 if client is _hub else len(partners.SERVERS)
