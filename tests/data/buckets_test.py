@@ -14,26 +14,19 @@ from hypothesis import given, settings, strategies as st
 from put_files import put
 
 from xlbench.data import buckets, conllu, labelled, readers
-from xlbench.data.buckets import Bucket
 from xlbench.system import errors
 from xlbench.system.errors import UserError
 
 
-def shot(number, label, lang='german', split='val', **other):
+def shot(number, label, split='val', **other):
     """One published example of classification."""
-    return {
-        'uid': f'{lang}-{number}-{split}',
-        'text_a': f'Satz {number} .',
-        'label': label,
-        'portion_identifier': -1,
-        'text_b': f'Noch ein Satz {number} .',
-    } | other
+    example = {'uid': f'german-{number}-{split}', 'text_a': f'Satz {number} .', 'label': label}
+    return example | {'portion_identifier': -1, 'text_b': f'Noch ein Satz {number} .'} | other
 
 
-XNLI = {
-    label: [shot(4980 + 7 * i, label)]
-    for i, label in enumerate(('contradiction', 'entailment', 'neutral'))
-}
+THREE = 'contradiction', 'entailment', 'neutral'
+XNLI = {label: [shot(4980 + 7 * i, label)] for i, label in enumerate(THREE)}
+FIELDS = ['uid', 'text_a', 'text_b', 'label']
 TAGGED = 'Im\tADP\nHaus\tNOUN\n\n#\tSYM\n'
 
 
@@ -48,15 +41,6 @@ def lines(*contents, file='sampled.json'):
     )
 
 
-def tagged(*texts, index=0, shots=1, lang='de', task='udpos'):
-    """A bucket of sentences such as 'a/X b/Y'."""
-    examples = []
-    for text in texts:
-        words, tags = zip(*(word.split('/') for word in text.split()), strict=True)
-        examples.append({'words': ' '.join(words), 'tags': ' '.join(tags)})
-    return Bucket(task, shots, lang, index, tuple(examples))
-
-
 def run(*argv):
     return errors.run_main(buckets.main, ['buckets', *argv])
 
@@ -69,21 +53,15 @@ def test_one_file_for_each_bucket(tmp_path):
     [bucket] = buckets.read(path)
     assert (bucket.task, bucket.shots, bucket.lang, bucket.index) == ('xnli', 1, 'de', 0)
     assert bucket.name == 'xnli/1-shots/german/0-th'
-    assert [e['label'] for e in bucket.examples] == ['contradiction', 'entailment', 'neutral']
-    assert bucket.examples[1] == {
-        'uid': 'german-4987-val',
-        'text_a': 'Satz 4987 .',
-        'text_b': 'Noch ein Satz 4987 .',
-        'label': 'entailment',
-    }
+    assert [e['label'] for e in bucket.examples] == list(THREE)
+    values = 'german-4987-val', 'Satz 4987 .', 'Noch ein Satz 4987 .', 'entailment'
+    assert bucket.examples[1] == dict(zip(FIELDS, values, strict=True))
     path = put(tmp_path, 'udpos/2-shots/de/11-th/train.tsv', TAGGED)
     [bucket] = buckets.read(path)
     assert (bucket.lang, bucket.index, bucket.name) == ('de', 11, 'udpos/2-shots/de/11-th')
     # No comments here: # is a word.
-    assert bucket.examples == (
-        {'words': 'Im Haus', 'tags': 'ADP NOUN'},
-        {'words': '#', 'tags': 'SYM'},
-    )
+    expected = {'words': 'Im Haus', 'tags': 'ADP NOUN'}, {'words': '#', 'tags': 'SYM'}
+    assert bucket.examples == expected
 
 
 @pytest.mark.parametrize('ending', ['', '.gz'])
@@ -111,27 +89,18 @@ def test_a_file_without_bytes_is_an_empty_bucket(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ('task', 'data', 'found'),
+    ('task', 'labels', 'fields'),
     [
-        (
-            'marc', {str(i): [shot(i, i, split='trn')] for i in range(1, 6)},
-            [{'label': str(i)} for i in range(1, 6)],  # Numbers in files, and texts here.
-        ),
-        (
-            'mldoc',
-            {
-                label: [shot(i, label, split='trn', text_b=None)]
-                for i, label in enumerate(labelled.LABELS['mldoc'])
-            },
-            [{'text_b': '', 'label': label} for label in labelled.LABELS['mldoc']],
-        ),
+        ('marc', [1, 2, 3, 4, 5], {}),  # Numbers in files, and texts here.
+        ('mldoc', labelled.LABELS['mldoc'], {'text_b': None}),
     ],
-)  # fmt: skip
-def test_labelled_buckets_are_written_as_they_were(tmp_path, task, data, found):
+)
+def test_labelled_buckets_are_written_as_they_were(tmp_path, task, labels, fields):
     place = f'{task}/1-shots/german/3-th/sampled.json'
+    data = {str(x): [shot(i, x, split='trn', **fields)] for i, x in enumerate(labels)}
     [bucket] = buckets.read(put(tmp_path, place, data))
-    for example, fields in zip(bucket.examples, found, strict=True):
-        assert example == example | fields
+    assert [example['label'] for example in bucket.examples] == list(data)
+    assert all((example['text_b'] == '') == bool(fields) for example in bucket.examples)
     written = put_bucket(tmp_path / 'out', bucket)
     assert written == tmp_path / 'out' / place
     assert json.loads(written.read_text(encoding='utf-8')) == data
@@ -144,51 +113,40 @@ def test_tagged_buckets_are_written_as_they_were(tmp_path):
         assert written.read_text(encoding='utf-8') == text
 
 
+TSV, JSONL = 'udpos/1-shots/de/0-th/train.tsv', 'udpos/1-shots/de.jsonl'
+JSON = 'xnli/1-shots/german/0-th/sampled.json'
+TWICE = [shot(1, 'neutral'), shot(1, 'neutral', text_b='c')]
+
+
 @pytest.mark.parametrize(
     'name, content, message',
     [
-        ('udpos/1-shots/de/0-th/train.tsv', 'Haus\tNOUN\nist\n', r'train.tsv:2: 1 TAB-sep'),
-        ('udpos/1-shots/de/0-th/train.tsv', '\tNOUN\n', 'the word is empty'),
-        ('udpos/1-shots/de.jsonl', lines('a\tX\n', 'b'), r'de.jsonl:2:1: 1 TAB-separated'),
-        ('udpos/1-shots/de.jsonl', '{"bucket": 0}', 'missing required field `data`'),
-        ('xnli/1-shots/german/0-th/sampled.json', '{"neutral"', 'sampled.json: not JSON: '),
-        ('xnli/1-shots/german/0-th/sampled.json', '[]', 'Expected `object`, got `array`'),
-        ('xnli/1-shots/german/0-th/sampled.json', {'neutrall': []}, "unknown label .*'neutrall'"),
-        (
-            'xnli/1-shots/german/0-th/sampled.json',
-            {'neutral': [shot(1, 'entailment')]},
-            "'german-1-val' is 'entailment', not 'neutral'",
-        ),
-        (
-            'xnli/1-shots/german/0-th/sampled.json',
-            {'neutral': [shot(1, 'neutral', text_a=3)]},
-            r'Expected `str`, got `int` - at .*text_a',
-        ),
-        *(('udpos/1-shots/de.jsonl', f'{{"bucket": {n}, "data": ""}}', 'de.jsonl:1: Expected `int`')
+        (TSV, 'Haus\tNOUN\nist\n', r'train.tsv:2: 1 TAB-sep'),
+        (TSV, '\tNOUN\n', 'the word is empty'),
+        (TSV, 'a\tX\rb\tX\r', r'train.tsv:1: has a \\r'),
+        (JSONL, lines('a\tX\n', 'b'), r'de.jsonl:2:1: 1 TAB-separated'),
+        (JSONL, '{"bucket": 0}', 'missing required field `data`'),
+        *((JSONL, f'{{"bucket": {n}, "data": ""}}', 'de.jsonl:1: Expected `int`')
           for n in (-1, 10**6, 10**30, '"x"', 0.5)),
-        (
-            'udpos/1-shots/de.jsonl', '{"bucket": 3, "data": ""}\n{"bucket": 3, "data": ""}',
-            'de.jsonl:2: bucket 3 is on an earlier line already',
-        ),
-        ('udpos/1-shots/de.jsonl', lines('a\tX\rb\tX'), r'de.jsonl:1: the data has a \\r inside'),
-        ('udpos/1-shots/de/0-th/train.tsv', 'a\tX\rb\tX\r', r'train.tsv:1: has a \\r'),
-        ('udpos/1-shots/de.jsonl', '{"bucket": 3, "data": "\\ud800"}', 'de.jsonl:1: '),
-        ('udpos/1-shots/de.jsonl', '[' * 100_000, r'de.jsonl:1'),
-        (
-            'xnli/1-shots/german/0-th/sampled.json',
-            {'neutral': [shot(1, 'neutral'), shot(1, 'neutral', text_b='c')]},
-            "'german-1-val' is there twice, with different texts or labels",
-        ),
-        *(('xnli/1-shots/german/0-th/sampled.json', {'neutral': [shot(1, 'neutral') | change]}, m)
-          for change, m in (
-              ({'text_a': ' '}, "'german-1-val': text_a is empty"),
-              ({'text_b': None}, "'german-1-val': text_b is empty"),
-              ({'text_a': 'a\0b'}, "'german-1-val': text_a has a NUL"),
-              ({'uid': 'german-1'}, "'german-1' is not a uid"),
-              ({'uid': f'german-{"1" * 5000}-val'}, 'is not a uid'),
-              ({'uid': 3}, r'Expected `str`, got `int`'),
-              ({'label': True}, r'Expected `int \| str`, got `bool`'),
-          )),
+        (JSONL, '{"bucket": 3, "data": ""}\n' * 2, 'de.jsonl:2: bucket 3 is on an earlier line'),
+        (JSONL, lines('a\tX\rb\tX'), r'de.jsonl:1: the data has a \\r inside'),
+        (JSONL, '{"bucket": 3, "data": "\\ud800"}', 'de.jsonl:1: '),
+        (JSONL, '[' * 100_000, r'de.jsonl:1'),
+        (JSON, '{"neutral"', 'sampled.json: not JSON: '),
+        (JSON, '[]', 'Expected `object`, got `array`'),
+        (JSON, {'neutrall': []}, "unknown label .*'neutrall'"),
+        (JSON, {'neutral': TWICE}, "'german-1-val' is there twice, with different texts or labels"),
+        *((JSON, {'neutral': [shot(1, 'neutral') | change]}, message) for change, message in (
+            ({'label': 'entailment'}, "'german-1-val' is 'entailment', not 'neutral'"),
+            ({'text_a': 3}, r'Expected `str`, got `int` - at .*text_a'),
+            ({'text_a': ' '}, "'german-1-val': text_a is empty"),
+            ({'text_b': None}, "'german-1-val': text_b is empty"),
+            ({'text_a': 'a\0b'}, "'german-1-val': text_a has a NUL"),
+            ({'uid': 'german-1'}, "'german-1' is not a uid"),
+            ({'uid': f'german-{"1" * 5000}-val'}, 'is not a uid'),
+            ({'uid': 3}, r'Expected `str`, got `int`'),
+            ({'label': True}, r'Expected `int \| str`, got `bool`'),
+        )),
         ('xnli/1-shots/german/00-th/sampled.json', XNLI, 'not named like a file of buckets'),
         (f'xnli/1-shots/german/{"9" * 200}-th/sampled.json', XNLI, 'not named like a file'),
         (f'xnli/{"9" * 200}-shots/german/0-th/sampled.json', XNLI, 'not named like a file'),
@@ -196,19 +154,17 @@ def test_tagged_buckets_are_written_as_they_were(tmp_path):
         ('xnly/1-shots/german/0-th/sampled.json', XNLI, "unknown task of buckets 'xnly'"),
         ('xnli/german/sampled.json', XNLI, 'not named like a file of buckets'),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_bucket(tmp_path, name, content, message):
     with pytest.raises(UserError, match=message):
         buckets.read(put(tmp_path, name, content))
 
 
-def test_a_packed_bucket_beside_its_unpacked_self_is_not_read_twice(tmp_path):
-    put(tmp_path, 'xnli/1-shots/german/0-th/sampled.json', XNLI)
-    put(tmp_path, 'xnli/1-shots/german/0-th/sampled.json.gz', XNLI)
+def test_which_buckets_are_there(tmp_path):
+    """A packed one beside its unpacked self is not read twice."""
+    put(tmp_path, JSON, XNLI)
+    put(tmp_path, f'{JSON}.gz', XNLI)
     assert len(bucket_files.load(str(tmp_path), 'xnli', 'de', 1)) == 1
-
-
-def test_missing_buckets(tmp_path):
     with pytest.raises(UserError, match=r'there is no .*nowhere'):
         buckets.find(str(tmp_path / 'nowhere'))
 
@@ -398,10 +354,6 @@ def test_sample_command_skips_bad_records_if_told(tmp_path, capsys):
 # Readers of what buckets are sampled from.
 
 
-def read_all(reader, *args):
-    return list(reader(*args))
-
-
 def test_conllu(tmp_path):
     rows = [
         '# sent_id = 1', '# text = Im 10 000er', '1-2\tIm' + '\t_' * 8,
@@ -412,7 +364,7 @@ def test_conllu(tmp_path):
         '1\tمی\u200cروم\t_\tVERB' + '\t_' * 6,
     ]  # fmt: skip
     path = put(tmp_path, 'x.conllu.gz', '\n'.join(rows))
-    first, no_tags, last = read_all(conllu.read_conllu, path)
+    first, no_tags, last = conllu.read_conllu(path)
     assert first == {'words': 'In dem 10000er', 'tags': 'ADP DET NUM'}
     assert conllu.words_of(first)[2] == ('10000er', 'NUM')
     assert isinstance(no_tags, readers.LeftOut)
@@ -432,16 +384,16 @@ def test_conllu(tmp_path):
 )
 def test_a_bad_line_costs_its_sentence_only(tmp_path, line, reason):
     word = '1\tHaus\t_\tNOUN' + '\t_' * 6
-    bad, good = read_all(conllu.read_conllu, put(tmp_path, 'x', f'{word}\n{line}\n\n{word}\n'))
+    bad, good = conllu.read_conllu(put(tmp_path, 'x', f'{word}\n{line}\n\n{word}\n'))
     assert (bad.line, bad.reason) == (2, reason)
     assert good == {'words': 'Haus', 'tags': 'NOUN'}
 
 
 def test_iob2_and_broken_text(tmp_path):
     path = put(tmp_path, 'x.iob2', '# text\n1\tBerlin\tB-LOC\t-\tx\n2\tist\tO\t-\t-\n')
-    assert read_all(conllu.read_iob2, path) == [{'words': 'Berlin ist', 'tags': 'B-LOC O'}]
+    assert list(conllu.read_iob2(path)) == [{'words': 'Berlin ist', 'tags': 'B-LOC O'}]
     (tmp_path / 'y').write_bytes(b'a\tX\n\xff\tX\n\nb\xc2\xa0c\tY\n')
-    bad, good = read_all(conllu.read_tagged, str(tmp_path / 'y'))
+    bad, good = conllu.read_tagged(str(tmp_path / 'y'))
     assert bad.line == 2 and 'not UTF-8' in bad.reason
     # A space of another kind is part of the word.
     assert conllu.words_of(good) == [('b\xa0c', 'Y')]
@@ -458,35 +410,31 @@ def test_official_xnli(tmp_path):
     # Bulgarian is second: its row 0 is row 2490 of the file.
     rows = [row('ar', i) for i in range(2490)] + [row('bg', 0), row('bg', 1)]
     path = put(tmp_path, 'xnli.dev.tsv', '\n'.join([header, *rows]))
-    got = read_all(labelled.read_xnli, path, 'bg')
+    got = list(labelled.read_xnli(path, 'bg'))
     assert [record['uid'] for record in got] == ['bulgarian-2490-val', 'bulgarian-2491-val']
-    assert got[0] == {
-        'uid': 'bulgarian-2490-val',
-        'text_a': 'bg a 0 .',
-        'text_b': 'bg b 0 .',
-        'label': 'neutral',
-    }
+    values = 'bulgarian-2490-val', 'bg a 0 .', 'bg b 0 .', 'neutral'
+    assert got[0] == dict(zip(FIELDS, values, strict=True))
     # A file of another order would give the uids of other rows.
     path = put(tmp_path, 'other.tsv', '\n'.join([header, row('bg', 0)]))
-    [bad] = read_all(labelled.read_xnli, path, 'bg')
+    [bad] = labelled.read_xnli(path, 'bg')
     assert 'cannot be numbered' in bad.reason
 
 
 def test_files_of_one_language_without_a_header(tmp_path):
     path = put(tmp_path, 'dev-de.tsv', 'a\tb\tneutral\r\nc\td\tentailment\r\n')
-    got = read_all(labelled.read_xnli, path, 'de')
+    got = list(labelled.read_xnli(path, 'de'))
     assert [record['uid'] for record in got] == ['german-4980-val', 'german-4981-val']
     path = put(tmp_path, 'dev-de.tsv', 'a\tb\t0\r\nc\td\t1\r\n')
-    got = read_all(labelled.read_pawsx, path, 'de')
+    got = list(labelled.read_pawsx(path, 'de'))
     assert [record['uid'] for record in got] == ['german-1-val', 'german-2-val']
-    [bad] = read_all(labelled.read_pawsx, put(tmp_path, 'x.tsv', 'a\t0'), 'de')
+    [bad] = labelled.read_pawsx(put(tmp_path, 'x.tsv', 'a\t0'), 'de')
     assert bad.reason == '2 TAB-separated columns instead of 3'
 
 
 def test_two_rows_of_one_id_shift_the_numbers_of_shots(tmp_path):
     rows = ['id\ta\tb\tlabel', '1\tx\ty\t0', '1\tx\ty\t0', '2\tx\tz\t1']
     path = put(tmp_path, 'dev_2k.tsv', '\n'.join(rows))
-    _, twice, other = read_all(labelled.read_pawsx, path, 'de')
+    _, twice, other = labelled.read_pawsx(path, 'de')
     assert twice == readers.BadRecord(path, 3, "another row has the id '1'")
     assert other['uid'] == 'german-3-val'
     assert len(list(labelled.read_pawsx(path, 'de', 'trn'))) == 3
@@ -494,7 +442,7 @@ def test_two_rows_of_one_id_shift_the_numbers_of_shots(tmp_path):
 
 def test_mldoc(tmp_path):
     path = put(tmp_path, 'de.train.1000', 'CCAT\tEin Text .\tmehr\nXCAT\tText\nGCAT\n')
-    good, unknown, short = read_all(labelled.read_mldoc, path, 'de')
+    good, unknown, short = labelled.read_mldoc(path, 'de')
     assert good == {'uid': 'german-0-trn', 'text_a': 'Ein Text .', 'text_b': '', 'label': 'CCAT'}
     assert "the label is 'XCAT'" in unknown.reason and 'no TAB' in short.reason
 
@@ -506,10 +454,9 @@ def test_marc(tmp_path):
     }  # fmt: skip
     bad = ['{"stars": 1}', '[]', '{', json.dumps(review | {'review_body': ' '})]
     path = put(tmp_path, 'x.json', '\n'.join([json.dumps(review), *bad]))
-    good, *rest = read_all(labelled.read_marc, path, 'de')
-    assert good == {
-        'uid': 'german-0-trn', 'text_a': 'Ganz gut.', 'text_b': 'Gut . home', 'label': '4',
-    }  # fmt: skip
+    good, *rest = labelled.read_marc(path, 'de')
+    values = 'german-0-trn', 'Ganz gut.', 'Gut . home', '4'
+    assert good == dict(zip(FIELDS, values, strict=True))
     assert [record.line for record in rest] == [2, 3, 4, 5]
     assert rest[3].reason == 'text_a is empty'
 
@@ -543,7 +490,7 @@ def test_every_published_bucket_loads(published):
 def test_published_buckets_are_written_as_they_were(published, tmp_path):
     for path, several in published.items():
         with readers.open_binary(path) as file:
-            contents = [json.loads(line) for line in file]
+            contents = [json.loads(line) for line in itertools.islice(file, 2)]
         for bucket, content in zip(several[:2], contents, strict=False):
             written = put_bucket(tmp_path, bucket)
             assert written.name == content['file']
@@ -560,8 +507,7 @@ def test_published_buckets_are_written_as_they_were(published, tmp_path):
 def test_uids_find_the_texts_of_dev_rows(dev_data, task, langs):
     """A base that is off by one would find no text at all."""
 
-    def letters(text):
-        # The few shots of XNLI are tokenised, these files are not.
+    def letters(text):  # The few shots of XNLI are tokenised, these files are not.
         return ''.join(filter(str.isalnum, text))
 
     sides = ('text_a', 'text_b')
