@@ -1,8 +1,10 @@
 """The baselines, on texts that are small enough to work out by hand."""
 
+import functools
 import itertools
 import random
 import time
+import timeit
 
 import numpy as np
 import pytest
@@ -20,17 +22,13 @@ PAIRS = [
 ]
 
 
-def test_copy_input_is_the_text_on_one_line():
-    assert baselines.predict('copy_input', [], ['Ein  Satz.\nNoch einer. ', '']) == [
-        ['Ein Satz. Noch einer.'],
-        [''],
-    ]
-
-
-def test_copy_input_leaves_our_markers_out():
-    texts = ['<de> Rome is old. <answer> Rome', 'a <b>bold</b> <Word> <3 x']
-    expected = [['Rome is old. Rome'], ['a <b>bold</b> <Word> <3 x']]
-    assert baselines.predict('copy_input', [], texts) == expected
+def test_copy_input_is_the_text_on_one_line_without_our_markers():
+    texts = {
+        'Ein  Satz.\nNoch einer. ': 'Ein Satz. Noch einer.', '': '',
+        '<de> Rome is old. <answer> Rome': 'Rome is old. Rome',
+        'a <b>bold</b> <Word> <3 x': 'a <b>bold</b> <Word> <3 x',
+    }  # fmt: skip
+    assert baselines.predict('copy_input', [], list(texts)) == [[x] for x in texts.values()]
 
 
 def test_most_frequent_and_its_ties():
@@ -57,14 +55,11 @@ def test_best_constant_is_chosen_by_the_score_among_central_and_frequent_targets
 
 def test_several_predictions_are_different():
     assert baselines.predict('copy_input', PAIRS, ['a  b'], 3) == [['a b']]
-    assert (
-        baselines.predict('most_frequent', PAIRS, ['x', 'y'], 3)
-        == [['train stops', 'bird sings', 'Hund schläft']] * 2
-    )
+    found = baselines.predict('most_frequent', PAIRS, ['x', 'y'], 3)
+    assert found == [['train stops', 'bird sings', 'Hund schläft']] * 2
     # Both trains have the same target; of what shares nothing, the first come first.
-    assert baselines.predict('nearest_input', PAIRS, ['A train in the garden'], 3) == [
-        ['bird sings', 'train stops', 'Hund schläft']
-    ]
+    found = baselines.predict('nearest_input', PAIRS, ['A train in the garden'], 3)
+    assert found == [['bird sings', 'train stops', 'Hund schläft']]
     found = baselines.predict('nearest_input', PAIRS, ['nothing', 'Hund'], 99)
     assert found[0] == ['train stops', 'bird sings', 'Hund schläft', '老师看书', '孩子唱歌']
     assert found[1][:2] == ['Hund schläft', 'train stops']
@@ -141,11 +136,8 @@ def test_a_full_sample_task_is_fast():
     weights = [1 / (i + 1) for i in range(3000)]
     texts = [' '.join(rng.choices(vocabulary, weights, k=60)) for _ in range(2750)]
     pairs = [(text, str(i)) for i, text in enumerate(texts[:2500])]
-    seconds = []
-    for _ in range(3):
-        start = time.process_time()
-        baselines.predict('nearest_input', pairs, texts[2500:])
-        seconds.append(time.process_time() - start)
+    predict = functools.partial(baselines.predict, 'nearest_input', pairs, texts[2500:])
+    seconds = timeit.repeat(predict, timer=time.process_time, number=1, repeat=3)
     # About 0.2 s of a core; the best of three, with room for a slower one.
     assert min(seconds) < 1.0
 
@@ -181,9 +173,7 @@ def test_parts_of_the_input(name, text, expected):
 
 
 def test_mistakes():
-    with pytest.raises(
-        errors.UserError, match="unknown baseline 'nearest'; nearest: nearest_input"
-    ):
+    with pytest.raises(errors.UserError, match="unknown baseline 'nearest'; nearest: nearest_i"):
         baselines.predict('nearest', PAIRS, ['x'])
     for name in ('most_frequent', 'nearest_input'):
         with pytest.raises(errors.UserError, match='needs training examples'):

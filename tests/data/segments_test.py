@@ -33,22 +33,13 @@ def test_topics_equal_the_golden_cases(golden):
                 np.testing.assert_allclose(ranks, wanted['rank_matrix'], atol=1e-12)
         if given['one_object_for_all_documents']:
             vectors = map(vectors_of, given['documents'])
-            all_labels = segments.official_topic_segments(
-                vectors, given['window'], given['std_coeff']
-            )
-            assert list(all_labels) == [d['labels'] for d in case['expected']['documents']]
+            labels = segments.official_topic_segments(vectors, given['window'], given['std_coeff'])
+            assert list(labels) == [d['labels'] for d in case['expected']['documents']]
 
 
 def test_topics_begin_where_the_words_change():
-    texts = [
-        'old key',
-        'old old key',
-        'key',
-        'late train',
-        'train',
-        'late late train',
-        'train late',
-    ]
+    keys, trains = 'old key,old old key,key', 'late train,train,late late train,train late'
+    texts = f'{keys},{trains}'.split(',')
     assert segments.topic_segments(vectors_of(texts)) == [1, 1, 1, 2, 2, 2, 2]
     assert segments.topic_segments(np.ones((2, 5))) == [1, 1]
     assert segments.topic_segments(np.zeros((0, 5))) == []
@@ -71,21 +62,16 @@ def test_the_official_window_shrinks_within_a_split():
 
 
 def model_of(given, prefix='', **limits):
-    return segments.stage_model(
-        given[f'{prefix}means'],
-        given[f'{prefix}diagonal_covariances'],
-        start=given['startprob'],
-        transitions=given['transmat'],
-        **limits,
-    )
+    normal = given[f'{prefix}means'], given[f'{prefix}diagonal_covariances']
+    steps = {'start': given['startprob'], 'transitions': given['transmat']}
+    return segments.stage_model(*normal, **steps, **limits)
 
 
 def test_stages_equal_the_golden_cases(golden):
     (case,) = golden('stage_hmm/viterbi')
     model = model_of(case['inputs'])
-    for document, wanted in zip(
-        case['inputs']['documents'], case['expected']['documents'], strict=True
-    ):
+    documents = case['inputs']['documents'], case['expected']['documents']
+    for document, wanted in zip(*documents, strict=True):
         assert segments.stages(model, np.array(document)) == wanted['labels']
     (case,) = golden('stage_hmm/baum_welch')
     given, expected = case['inputs'], case['expected']
