@@ -1,9 +1,11 @@
 """Tests of xlbench/data/readers."""
 
+import functools
 import gzip
 import json
 import os
 import pathlib
+import random
 import re
 import time
 import tracemalloc
@@ -12,7 +14,7 @@ import pytest
 from put_files import broken, put
 
 from xlbench.data import readers
-from xlbench.data.readers import BadRecord
+from xlbench.data.readers import BadRecord, LeftOut, json_files
 from xlbench.system import errors
 
 
@@ -24,19 +26,13 @@ def parallel(tmp_path, source, target, **kwargs):
 def test_parallel_lines_keep_their_text(tmp_path):
     # Other line separators and a TAB in a single column are text; \r\n is a line end.
     found = parallel(tmp_path, 'a\u2028b\x0cc \r\n\td\te', 'x\r\ny\n')
-    assert found == [
-        {'source': 'a\u2028b\x0cc ', 'target': 'x'},
-        {'source': '\td\te', 'target': 'y'},
-    ]
+    first = {'source': 'a\u2028b\x0cc ', 'target': 'x'}
+    assert found == [first, {'source': '\td\te', 'target': 'y'}]
 
 
 def test_parallel_columns(tmp_path):
-    found = parallel(
-        tmp_path,
-        'Rome is old.\tRome\nno answer\n\tRome\na\tb\tc\n',
-        'What?\nWhat?\nWhat?\nWhat?\n',
-        source_columns=('passage', 'answer'),
-    )
+    lines = 'Rome is old.\tRome\nno answer\n\tRome\na\tb\tc\n'
+    found = parallel(tmp_path, lines, 'What?\n' * 4, source_columns=('passage', 'answer'))
     path = str(tmp_path / 's')
     assert found == [
         {'passage': 'Rome is old.', 'answer': 'Rome', 'target': 'What?'},
@@ -124,11 +120,8 @@ def test_a_bomb_ends_at_once(tmp_path):
     tracemalloc.start()
     first = next(readers.read_dialogues_json(str(path)))  # Of an array, a part is in memory.
     assert first.reason == 'dialogue 1 is a list, not an object'
-    for read in (
-        readers.read_squad,
-        lambda path: readers.read_jsonl(path, {'inputs': 'a'}),
-        readers.read_pairs,
-    ):
+    of_lines = functools.partial(readers.read_jsonl, fields={'inputs': 'a'})
+    for read in (readers.read_squad, of_lines, readers.read_pairs):
         found, said = broken(read(str(path)))
         assert not found and 'XLBENCH_MAX_EXPANSION' in said
         assert 'the file expands too far' in said
@@ -140,18 +133,13 @@ def test_a_bomb_ends_at_once(tmp_path):
 
 
 def test_missing_file_is_named(tmp_path):
-    for read in (
-        lambda path: readers.read_parallel(path, path),
-        lambda path: readers.read_jsonl(path, {}),
-        lambda path: readers.read_tsv(path, ['a']),
-        readers.read_squad,
-        readers.read_pairs,
-        readers.read_responses,
-        readers.read_dialogues,
-        readers.read_dialogues_json,
-    ):
+    path = str(tmp_path / 'gone')
+    for name, *more in (
+        ('parallel', path), ('jsonl', {}), ('tsv', ['a']), ('squad',), ('pairs',), ('responses',),
+        ('dialogues',), ('dialogues_json',), ('split_ids',),
+    ):  # fmt: skip
         with pytest.raises(errors.UserError, match=r'there is no file .*/gone'):
-            list(read(str(tmp_path / 'gone')))
+            list(getattr(readers, f'read_{name}')(path, *more))
 
 
 DEEP = (
@@ -194,11 +182,8 @@ def test_tsv(tmp_path):
 
 
 def squad(**changes):
-    question = {
-        'id': 'q1',
-        'question': 'What is old?',
-        'answers': [{'text': 'Rome', 'answer_start': 2}],
-    } | changes
+    answers = [{'text': 'Rome', 'answer_start': 2}]
+    question = {'id': 'q1', 'question': 'What is old?', 'answers': answers} | changes
     paragraphs = [{'context': '\U0001f600 Rome is old.', 'qas': [question]}]
     return {'data': [{'title': 'Italy', 'paragraphs': paragraphs}]}
 
@@ -206,17 +191,9 @@ def squad(**changes):
 def test_squad(tmp_path):
     # answer_start counts code points: the emoji is one.
     path = put(tmp_path, 'x', squad())
-    assert list(readers.read_squad(path)) == [
-        {
-            'id': 'q1',
-            'title': 'Italy',
-            'article': '0',
-            'paragraph': '0',
-            'context': '\U0001f600 Rome is old.',
-            'question': 'What is old?',
-            'answer': 'Rome',
-        }
-    ]
+    place = {'id': 'q1', 'title': 'Italy', 'article': '0', 'paragraph': '0'}
+    text = {'context': '\U0001f600 Rome is old.', 'question': 'What is old?', 'answer': 'Rome'}
+    assert list(readers.read_squad(path)) == [place | text]
 
 
 def test_two_questions_of_the_same_id_are_told_apart(tmp_path):
@@ -373,9 +350,7 @@ def test_dialogues(tmp_path):
         f'{path}:5: utterance 1 is empty',
         ('5', 'x', 'y'),
     ]
-
-
-def test_dialogues_with_another_separator(tmp_path):
+    # Another separator.
     path = put(tmp_path, 'x', 'a\tb\tc\n')
     assert pairs(readers.read_dialogues(path, '\t')) == [('0', 'a', 'b'), ('0', 'b', 'c')]
     (bad,) = pairs(readers.read_dialogues(path, '|'))
@@ -388,12 +363,8 @@ def test_json_dialogues(tmp_path):
         {'dialogue': ['a', ' b ', 'c']},
     ]
     path = put(tmp_path, 'x', content)
-    assert pairs(readers.read_dialogues_json(path)) == [
-        ('0', 'hello !', 'hi'),
-        ('0', 'and you ?', 'well'),
-        ('1', 'a', 'b'),
-        ('1', 'b', 'c'),
-    ]
+    found = [('0', 'hello !', 'hi'), ('0', 'and you ?', 'well'), ('1', 'a', 'b'), ('1', 'b', 'c')]
+    assert pairs(readers.read_dialogues_json(path)) == found
 
 
 @pytest.mark.parametrize(
@@ -462,3 +433,91 @@ def test_bad_records_policy(tmp_path):
     with pytest.raises(errors.UserError, match=r'f:3: why.*--skip_bad'):
         policy.add(bad)
     assert policy.skipped == [bad, bad]
+
+
+# --- Large JSON arrays, and MediaSum's interviews.
+
+SAID = {'utt': ['Hello.', ' ', 'Hi\nyou.'], 'speaker': ['ANN', '', 'BEN']}
+TALK = {'id': 'a', **SAID, 'summary': 'S'}
+
+
+def test_items_of_arrays_are_what_json_says(tmp_path, monkeypatch):
+    """Whatever the blocks are, and wherever spaces, escapes and long characters fall in them."""
+    rng = random.Random(0)
+    texts = [''.join(rng.choices('ab"\\\n 橋\U0001f600é', k=rng.randrange(40))) for _ in range(60)]
+    values = [
+        *({'text': text, 'n': [i, -1.5e3]} for i, text in enumerate(texts)),
+        12, -3.25, 1e-9, 1234567890123456789012, True, None, [], {}, '', 'x',
+    ]  # fmt: skip
+    for block in (16, 17, 64, 1 << 20):
+        monkeypatch.setattr(json_files, '_BLOCK', block)
+        for indent, ascii_only in ((None, True), (2, False)):
+            text = json.dumps(values, indent=indent, ensure_ascii=ascii_only)
+            for data in (text.encode(), b'\xef\xbb\xbf\n ' + text.encode() + b'\n\n'):
+                found = readers.json_items(put(tmp_path, 'a.json', data))
+                assert list(found) == list(enumerate(values, 1))
+    assert list(readers.json_items(put(tmp_path, 'a.json', '[ ]'))) == []
+    assert len(list(readers.json_items(put(tmp_path, 'a.json.gz', values)))) == len(values)
+
+
+def test_large_arrays_are_read_in_little_memory(tmp_path, monkeypatch):
+    """40 MB in objects of 4 kB; what is wrong is found where it is, not at the end of a limit."""
+    lines = ',\n'.join([json.dumps({'a': 'x' * 4000})] * 10_000)
+    path = put(tmp_path, 'a.json', f'[{lines}]')
+    tracemalloc.start()
+    assert sum(1 for _ in readers.json_items(path)) == 10_000
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 12e6
+    path = put(tmp_path, 'b.json', f'[{{"a" 1}}, {lines}]')
+    assert "Expecting ':' delimiter" in broken(readers.json_items(path))[1]
+    monkeypatch.setenv('XLBENCH_MAX_LINE_BYTES', '2000000')
+    path = put(tmp_path, 'c.json', json.dumps(['x' * 4_000_000]))
+    _, said = broken(readers.json_items(path))
+    assert 'an object is too long' in said and 'XLBENCH_MAX_LINE_BYTES' in said
+
+
+def test_interviews(tmp_path):
+    talks = [{**TALK, 'id': name, 'title': 3} for name in 'abc']
+    path = put(tmp_path, 'a.json', talks)
+    record = {'id': 'a', 'dialogue': 'ANN: Hello.\nBEN: Hi you.', 'summary': 'S'}
+    others = [{**record, 'id': name} for name in 'bc']
+    assert list(readers.read_interviews(path)) == [record, *others]
+    left = LeftOut('that another corpus has')
+    assert list(readers.read_interviews(path, {'b'})) == [record, left, others[1]]
+    _, said = broken(readers.read_interviews(path, {'b', 'x', 'y'}))
+    assert '2 interviews of the list of ids are not there, such as x' in said
+
+
+@pytest.mark.parametrize(
+    ('talk', 'reason'),
+    [
+        ({**TALK, 'speaker': ['ANN']}, '3 texts in utt and 1 in speaker'),
+        ({**TALK, 'utt': ['Hello.', 'x', 'y']}, 'speaker 2 is empty'),
+        ({**TALK, 'utt': ['Hello.', ' ', 7]}, 'text 3 of utt is a number, not a text'),
+        ({**TALK, 'utt': [' ', '', ' ']}, 'nobody says anything'),
+        ({**TALK, 'utt': 'Hello.'}, "'utt' of the object is a text, not a list"),
+        ({**TALK, 'summary': ''}, 'summary is empty'),
+        ({**TALK, 'id': 3}, 'id is a number, not a text'),
+        ({'id': 'x'}, "no key 'utt'; it has 'id'"),
+        ([], 'a list, not an object'),
+    ],
+)
+def test_an_interview_that_is_wrong_is_named(tmp_path, talk, reason):
+    path = put(tmp_path, 'a.json', [{**TALK, 'id': 'b'}, talk, {**TALK, 'id': 'b'}])
+    good, bad, twice = readers.read_interviews(path)
+    assert good['id'] == 'b' and bad == BadRecord(path, 0, f'object 2: {reason}')
+    assert twice == BadRecord(path, 0, 'object 3: id b was there before')
+
+
+def test_ids_of_splits(tmp_path):
+    splits = put(tmp_path, 'ids.json', {'train': ['a', 'b'], 'val': []})
+    assert readers.read_split_ids(splits) == {'a', 'b'}
+    for content, reason in [
+        (['a'], 'a list, not an object of lists of ids'),
+        ({'train': 'a'}, "'train' of the file is a text, not a list"),
+        ({'train': ['a', 3]}, 'id 2 of train is a number'),
+        ('{', 'Expecting property name'),
+    ]:
+        with pytest.raises(errors.UserError, match=reason):
+            readers.read_split_ids(put(tmp_path, 'ids.json', content))

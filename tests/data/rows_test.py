@@ -71,11 +71,9 @@ def test_every_format_gives_the_same_rows(tmp_path):
 def test_columns_without_a_header_and_without_quotes(tmp_path):
     path = put(tmp_path, 'a.tsv', '"Ja" sagte sie\tgut\n5" long\t"bad"\n')
     layout = rows.Layout(columns=('text', 'label'), quotes=False)
-    values = [dict(row.values) for row in rows.read(path, KEYS, layout)]
-    assert values == [
-        {'text': '"Ja" sagte sie', 'label': 'gut'},
-        {'text': '5" long', 'label': '"bad"'},
-    ]
+    first, second = (row.values for row in rows.read(path, KEYS, layout))
+    assert first == {'text': '"Ja" sagte sie', 'label': 'gut'}
+    assert second == {'text': '5" long', 'label': '"bad"'}
     assert rows.count(path, layout) == 2
     unnamed = rows.read(path, KEYS, rows.Layout(columns=()))  # The first line is no header.
     assert broken(unnamed)[1].endswith("no column 'label'; the columns are []")
@@ -185,12 +183,9 @@ def test_numbers_of_labels_get_the_names_that_datasets_keeps(tmp_path):
 
 def test_a_folder_that_datasets_has_saved(tmp_path):
     datasets = pytest.importorskip('datasets', reason='needs the package datasets')
-    saved = datasets.Dataset.from_dict(
-        {'text': ['a', 'b'], 'label': [1, 0]},
-        features=datasets.Features(
-            {'text': datasets.Value('string'), 'label': datasets.ClassLabel(names=['no', 'yes'])}
-        ),
-    )
+    labels = datasets.ClassLabel(names=['no', 'yes'])
+    kinds = datasets.Features({'text': datasets.Value('string'), 'label': labels})
+    saved = datasets.Dataset.from_dict({'text': ['a', 'b'], 'label': [1, 0]}, features=kinds)
     datasets.DatasetDict({'train': saved}).save_to_disk(str(tmp_path / 'saved'))
     (path,) = readers.find(rows.in_folder(str(tmp_path / 'saved' / 'train')))
     read = [row.values for row in rows.read(path, KEYS, rows.Layout())]
@@ -208,9 +203,10 @@ def test_values():
 
 
 def test_mistakes_in_a_layout():
-    with pytest.raises(errors.UserError, match="unknown format 'xml'"):
-        rows.Layout(format='xml')
-    with pytest.raises(errors.UserError, match='is not one character'):
-        rows.Layout(separator='; ')
-    with pytest.raises(errors.UserError, match='does not say its format'):
-        rows.Layout().format_of('news.txt')
+    for options, words in (
+        ({'format': 'xml'}, "unknown format 'xml'"),
+        ({'separator': '; '}, 'is not one character'),
+        ({}, 'does not say its format'),
+    ):
+        with pytest.raises(errors.UserError, match=words):
+            rows.Layout(**options).format_of('news.txt')

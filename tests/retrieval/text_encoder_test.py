@@ -71,11 +71,8 @@ def test_the_same_vectors_however_batched_and_shared(parts, expected, side, devi
     assert (found.dtype, found.shape) == (np.float32, (21, 16))
 
 
-def test_the_sides_differ(expected):
+def test_the_sides_differ_and_need_few_programs(parts, expected):
     assert np.abs(expected['left'] - expected['right']).max() > 0.1
-
-
-def test_few_programs(parts):
     model, params = parts
     encode = make(model, batch_size=4)
     for count in (1, 4, 21):
@@ -107,9 +104,7 @@ def test_mistakes(parts):
         make(model, side='lef')
     with pytest.raises(UserError, match='a batch of 6 rows cannot be split'):
         make(model, devices=4, batch_size=6)
-    with pytest.raises(
-        UserError, match='a text has the token id 64, but the vocabulary has 64 ids'
-    ):
+    with pytest.raises(UserError, match='the token id 64, but the vocabulary has 64 ids'):
         make(model)(params, [np.array([64, 1], np.int32)])
     with pytest.raises(ValueError, match='there are no replies'):
         make(model)(params, [])
