@@ -139,15 +139,9 @@ def test_archives_are_unpacked_where_their_files_belong(
     archive = Archive(f'https://{HOST}/all.{suffix}', r'top/(\w+/[^/]+)', r'mrs/\1', 1000)
     add(monkeypatch, archives=[archive], tasks=['mrs_retrieval_de_de:test'])
     members = {'top/test/a.tsv': b'Wo?\tHier.\t\t\n', 'top/other': b'x', 'more/test/b.tsv': b'x'}
-    if suffix != 'zip':
-        mode = {'tgz': 'w:gz', 'tar.bz2': 'w:bz2'}[suffix]
+    content = zipped(**members)
+    if mode := {'tgz': 'w:gz', 'tar.bz2': 'w:bz2'}.get(suffix):
         content = tar(mode, **members, **{'top/test/link.tsv': '/etc/passwd'})
-    else:
-        packed = io.BytesIO()
-        with zipfile.ZipFile(packed, 'w') as file:
-            for name, text in members.items():
-                file.writestr(name, text)
-        content = packed.getvalue()
     (folder / f'all.{suffix}').write_bytes(content)
     flags = 'get', 'made_up', '--root', tmp_path / 'data', '--mirror_url', address
     code, text = run(capsys, *flags)
@@ -233,14 +227,6 @@ def test_strange_archives_are_one_line(monkeypatch, mirror, tmp_path, content, m
         list(corpora.get(CORPORA['made_up'], str(tmp_path / 'data'), address))
     assert '\n' not in str(errors.plain(caught.value))
     assert not [path for path in (tmp_path / 'data').rglob('*') if path.name.startswith('.')]
-
-
-def test_a_server_that_declares_another_size(mirror, monkeypatch, tmp_path):
-    folder, address = mirror
-    add(monkeypatch, published('a.json', squad(1)))
-    (folder / 'a.json').write_bytes(squad(2))
-    with pytest.raises(errors.UserError, match='bytes, and the published file'):
-        list(corpora.get(CORPORA['made_up'], str(tmp_path / 'data'), address))
 
 
 def test_what_people_must_get_is_not_downloaded(capsys, tmp_path):
