@@ -104,14 +104,14 @@ def _statistics(flags: argparse.Namespace) -> None:
         if os.path.sep in name or os.path.isfile(name):
             langs = flags.source_lang or flags.lang, flags.target_lang or flags.lang
             tokenizer = tokenizers.load(flags.vocabulary, root) if flags.vocabulary else None
-            measured = statistics.of_file(name, (flags.inputs, flags.targets), langs, tokenizer)
-            rows[name] = measured, langs
+            counts = statistics.of_file(name, (flags.inputs, flags.targets), langs, tokenizer)
+            rows[name] = counts, langs
             continue
         from xlbench.prepare import examples
 
         splits = tuple(filter(None, flags.splits.split(',')))
         measured, langs = examples.measure(name, root, splits, flags.vocabulary)
-        rows |= {f'{name} {split}': (counts, langs) for split, counts in measured.items()}
+        rows |= {f'{name} {split}': (of_split, langs) for split, of_split in measured.items()}
     from xlbench.reporting import lengths
 
     as_csv = flags.format == 'csv'
@@ -135,7 +135,7 @@ def _verified(corpus: Corpus, root: str) -> Iterator[tuple[str, bool]]:
     for name in corpus.tasks:
         task_name, _, split = name.partition(':')
         try:
-            task = pipeline.get(task_name)
+            (task,) = pipeline.registry.members(pipeline.get(task_name))
             policy = readers.BadRecords(lambda: True)
             with pipeline.bad_records(policy):
                 paths = task.source.paths(split)

@@ -201,12 +201,7 @@ def _place(path: str) -> tuple[str, int, str, int]:
 
 
 def sample(
-    task: str,
-    lang: str,
-    examples: Sequence[Record],
-    shots: int,
-    count: int = COUNT,
-    seed: int = 0,
+    task: str, lang: str, examples: Sequence[Record], shots: int, count: int = COUNT, seed: int = 0
 ) -> list[Bucket]:
     """Samples `count` buckets of K = `shots` from examples like those of `Bucket`.
 
@@ -390,8 +385,6 @@ _FLAGS = (
     flag('--skip_bad', 'skip up to N records that cannot be used', 0),
 )
 COMMAND = CommandLine(
-    'data buckets',
-    __doc__,
-    commands={'sample': ('Makes new buckets.', _FLAGS, _sample)},
+    'data buckets', __doc__, commands={'sample': ('Makes new buckets.', _FLAGS, _sample)}
 )
 main = COMMAND.main

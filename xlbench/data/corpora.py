@@ -23,8 +23,8 @@ import tomllib
 import urllib.parse
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
-from typing import IO, TYPE_CHECKING, Any, BinaryIO
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Self
 
 from xlbench import benchmarks
 from xlbench.benchmarks import crosssum
@@ -223,7 +223,8 @@ def _opened(address: str) -> 'requests.Response':
     import requests
 
     session, headers = requests.Session(), {'Accept-Encoding': 'identity'}
-    session.resolve_redirects = lambda *_, **__: iter(())  # It reads even without following.
+    # It reads even without following.
+    session.resolve_redirects = lambda *_, **__: iter(())  # type: ignore[method-assign, assignment]
     for _ in range(_MOST_REDIRECTS):
         answer = session.get(address, stream=True, timeout=_PATIENCE, headers=headers)
         if not answer.is_redirect:
@@ -263,27 +264,33 @@ _BROKEN = (
 )  # fmt: skip
 
 
-class _Head(tarfile.TarInfo):
-    """Header of a member that notes the real end of the archive.
+class _Archive(tarfile.TarFile):
+    """Archive that knows its real end, if its members are `_Head`s.
 
     The library takes a broken later header, or the end of the file, for the end of the archive.
     """
 
+    has_end = False
+
+
+class _Head(tarfile.TarInfo):
+    """Header of a member of an `_Archive`."""
+
     @classmethod
-    def frombuf(cls, *block) -> 'tarfile.TarInfo':
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
         """Reads a header; tarfile.ReadError for a negative size."""
-        info = super().frombuf(*block)
+        info = super().frombuf(buf, encoding, errors)
         if info.size < 0:
             raise tarfile.ReadError(f'a member has {info.size} bytes')
         return info
 
     @classmethod
-    def fromtarfile(cls, archive: tarfile.TarFile) -> 'tarfile.TarInfo':
-        """Reads the next header."""
+    def fromtarfile(cls, archive: tarfile.TarFile) -> Self:
+        """Reads the next header, and notes the end."""
         try:
             info = super().fromtarfile(archive)
-        except tarfile.EOFHeaderError:
-            archive.has_end = True
+        except tarfile.EOFHeaderError:  # type: ignore[attr-defined]  # Typeshed lacks it.
+            archive.has_end = True  # type: ignore[attr-defined]
             raise
         if info.issparse():  # A few bytes would become uncounted gigabytes.
             raise tarfile.ReadError('a member is sparse, as no published file is')
@@ -291,7 +298,10 @@ class _Head(tarfile.TarInfo):
 
 
 # First bytes of a packed archive -> its unpacker.
-_PACKED = {b'\x1f\x8b': lambda file: gzip.GzipFile(fileobj=file), b'BZh': bz2.BZ2File}
+_PACKED: dict[bytes, Callable[[BinaryIO], Any]] = {
+    b'\x1f\x8b': lambda file: gzip.GzipFile(fileobj=file),
+    b'BZh': bz2.BZ2File,
+}
 
 
 def _members(path: str) -> Iterator[tuple[str, Iterator[bytes]]]:
@@ -299,21 +309,21 @@ def _members(path: str) -> Iterator[tuple[str, Iterator[bytes]]]:
     with _unpacking(path):
         if zipfile.is_zipfile(path):
             expansion, size = untrusted.Expansion(path), os.path.getsize(path)
-            with zipfile.ZipFile(path) as archive:
-                for info in archive.infolist():
-                    if not info.is_dir():
-                        with archive.open(info) as content:
-                            yield info.filename, _blocks(path, content, expansion, size)
+            with zipfile.ZipFile(path) as zipped:
+                for entry in zipped.infolist():
+                    if not entry.is_dir():
+                        with zipped.open(entry) as member:
+                            yield entry.filename, _blocks(path, member, expansion, size)
         else:
             with open(path, 'rb') as file:
                 start = file.peek(3)
                 unpack = next((_PACKED[k] for k in _PACKED if start.startswith(k)), None)
                 stream = untrusted.open_packed(unpack(file), file, path) if unpack else file
-                with tarfile.open(fileobj=stream, mode='r|', tarinfo=_Head) as archive:
-                    for info in archive:
-                        if info.isreg():  # No link, and no device.
-                            yield info.name, _blocks(path, archive.extractfile(info))
-                    if not getattr(archive, 'has_end', False):
+                with _Archive.open(fileobj=stream, mode='r|', tarinfo=_Head) as archive:
+                    for info in archive:  # But for links and devices.
+                        if info.isreg() and (content := archive.extractfile(info)):
+                            yield info.name, _blocks(path, content)
+                    if not archive.has_end:
                         raise tarfile.ReadError('its end is missing')
 
 

@@ -157,13 +157,12 @@ def _read_pairs(
         if number == 1 and columns[0] in headers:
             pick, before = headers[columns[0]], first + 2
             return
-        if pick:
-            columns = pick(columns)
-        if columns is None:
+        picked = pick(columns) if pick else columns
+        if picked is None:
             return
-        if len(columns) != 3:
-            raise ValueError(f'{len(columns)} TAB-separated columns instead of 3')
-        yield _record(task, lang, split, number - before, *columns)
+        if len(picked) != 3:
+            raise ValueError(f'{len(picked)} TAB-separated columns instead of 3')
+        yield _record(task, lang, split, number - before, *picked)
 
     return readers.convert(path, readers.numbered(path), pair)
 

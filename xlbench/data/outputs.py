@@ -55,7 +55,7 @@ class Outputs:
     def for_references(self, references: References) -> list[list[str]]:
         """Returns the predictions of each example; UserError if numbers or ids do not match."""
         if self.ids is not None:
-            return self._by_ids(references)
+            return self._by_ids(self.ids, references)
         count, expected = len(self.n_best), len(references.targets)
         n_best = [list(row) for row in self.n_best]
         if self.numbered and count < expected:
@@ -67,8 +67,8 @@ class Outputs:
             )
         return n_best
 
-    def _by_ids(self, references: References) -> list[list[str]]:
-        rows = dict(zip(self.ids, self.n_best, strict=True))
+    def _by_ids(self, ids: Sequence[str], references: References) -> list[list[str]]:
+        rows = dict(zip(ids, self.n_best, strict=True))
         known = dict.fromkeys(references.ids)
         # Evaluations number their predictions even if the records have ids.
         numbers = [str(i) for i in range(len(references.ids))]
@@ -223,7 +223,7 @@ def _read(
 def prepared_references(task: prepared.Prepared, id_field: str = 'id') -> References:
     """Returns the references of a prepared task and split."""
     records = task.read(range(len(task)))
-    ids = [record.get(id_field) for record in records] if id_field else []
+    ids = [record.get(id_field, '') for record in records] if id_field else []
     if not all(isinstance(i, str) and i for i in ids) or len(set(ids)) < len(records):
         ids = [str(i) for i in range(len(records))]
     return References(

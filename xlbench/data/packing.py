@@ -6,7 +6,7 @@ of it, and it is the same everywhere: whole numbers only, ties broken by order.
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -49,7 +49,7 @@ class PlannedBatch:
 
 def smallest(lengths: np.ndarray, shapes: Sequence[Shape]) -> np.ndarray:
     """Returns [n]: the index of the first of ascending shapes that holds each of `lengths`."""
-    fits = (lengths[:, None, :] <= np.array(shapes)[None]).all(-1)  # [n, shapes]
+    fits = np.all(lengths[:, None, :] <= np.array(shapes)[None], axis=-1)  # [n, shapes]
     if not fits[:, -1].all():
         raise ValueError(f'a length exceeds the largest shape {shapes[-1]}')
     return fits.argmax(1)
@@ -209,16 +209,15 @@ def _best_packed_shapes(
     sample: np.ndarray, limits: Shape, count: int
 ) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
     """Returns the row sizes that packing fills, and the shapes of batches; the cheapest tried."""
-    best = None
+    tried = []
     # Narrow rows mean cheap attention. Rows are then cut to the smallest shape that holds them.
     for part, other in itertools.product(_PACK_INPUTS, _PACK_TARGETS):
         size = Shape(max(1, int(limits.inputs * part)), max(1, int(limits.targets * other)))
         packed = (limits,) if size == limits else (size, limits)
         totals = row_lengths(sample, pack(sample, packed))
         shapes, cost = best_chain(totals, limits, count)
-        if best is None or cost < best[0]:
-            best = (cost, packed, shapes)
-    return best[1:]
+        tried.append((cost, packed, shapes))
+    return min(tried, key=lambda one: one[0])[1:]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -260,25 +259,19 @@ def plan(
 
 
 def plan_groups(
-    lengths: np.ndarray,
-    groups: np.ndarray,
-    layout: Layout,
-    permutation: Callable[..., np.ndarray],
+    lengths: np.ndarray, groups: np.ndarray, layout: Layout, permutation: Callable[..., np.ndarray]
 ) -> list[PlannedBatch]:
     """Returns the batches of a window, each of one group only, in mixed order; see `plan`.
 
     `groups` [window] are numbers from 1; `permutation` may be given one behind the purpose.
     """
-    batches: list[PlannedBatch] = []
-    for group in np.unique(groups).tolist():
+
+    def planned(group: int) -> Iterator[PlannedBatch]:
         members = np.flatnonzero(groups == group)
-        planned = plan(
-            lengths[members], layout, lambda n, why, group=group: permutation(n, why, group)
-        )
-        batches += [
-            PlannedBatch(batch.shape, [members[row].tolist() for row in batch.rows])
-            for batch in planned
-        ]
+        for batch in plan(lengths[members], layout, lambda n, why: permutation(n, why, group)):
+            yield PlannedBatch(batch.shape, [members[row].tolist() for row in batch.rows])
+
+    batches = [batch for group in np.unique(groups).tolist() for batch in planned(group)]
     return [batches[i] for i in permutation(len(batches), 0)]
 
 
@@ -300,10 +293,7 @@ def real_share(lengths: np.ndarray, batches: Sequence[PlannedBatch]) -> float:
 
 
 def plan_tasks(
-    lengths: np.ndarray,
-    tasks: np.ndarray,
-    layout: Layout,
-    permutation: Callable[..., np.ndarray],
+    lengths: np.ndarray, tasks: np.ndarray, layout: Layout, permutation: Callable[..., np.ndarray]
 ) -> list[PlannedBatch]:
     """Returns the batches of a window, with equally many rows of each task; see `plan`.
 

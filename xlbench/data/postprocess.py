@@ -85,26 +85,26 @@ class Postprocess:
         is a UserError.
         """
         targets = [record['targets_pretokenized'] for record in records]
-        if self._function is None:
+        if (function := self._function) is None:
             return targets, [list(texts) for texts in n_best]
         examples = [example(record) for record in records]
-        return (
-            [self._run(t, e, True) for t, e in zip(targets, examples, strict=True)],
-            [
-                [self._run(text, e, False) for text in texts]
-                for texts, e in zip(n_best, examples, strict=True)
-            ],
-        )
 
-    def _run(self, text: str, example: Mapping[str, Any], is_target: bool) -> Any:
-        try:
-            return self._function(text, example=example, is_target=is_target)
-        except Exception as error:  # The user's own code: of any kind.
-            side = 'target' if is_target else 'prediction'
-            raise errors.UserError(
-                f'the postprocessor of task {self._name} ended on the {side} {text[:60]!r} with '
-                f'{errors.located(error)}; SeqIO calls it with (text, example=..., is_target=...)'
-            ) from error
+        def run(text: str, example: Mapping[str, Any], is_target: bool) -> Any:
+            try:
+                return function(text, example=example, is_target=is_target)
+            except Exception as error:  # The user's own code: of any kind.
+                side = 'target' if is_target else 'prediction'
+                raise errors.UserError(
+                    f'the postprocessor of task {self._name} ended on the {side} {text[:60]!r} '
+                    f'with {errors.located(error)}; SeqIO calls it with '
+                    '(text, example=..., is_target=...)'
+                ) from error
+
+        predictions = [
+            [run(text, e, False) for text in texts]
+            for texts, e in zip(n_best, examples, strict=True)
+        ]
+        return [run(t, e, True) for t, e in zip(targets, examples, strict=True)], predictions
 
 
 def example(record: Mapping[str, Any]) -> dict[str, Any]:

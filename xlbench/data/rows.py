@@ -204,12 +204,8 @@ def dialogue(value: Json, key: str, speaker: str = 'speaker', words: str = 'text
 
 
 def dialogues(
-    path: str,
-    key: str,
-    speaker: str = 'speaker',
-    words: str = 'text',
-    may_be_empty: bool = False,
-) -> Iterator[tuple[dict[str, Json], str]]:
+    path: str, key: str, speaker: str = 'speaker', words: str = 'text', may_be_empty: bool = False
+) -> Iterator[tuple[Mapping[str, Json], str]]:
     """Yields each object or row of a file, with its dialogue as a text; see `dialogue`.
 
     An object without `key` may have lists `utt` and `speaker`, as in MediaSum. A JSON array may

@@ -149,7 +149,7 @@ def stage_model(
     variances: npt.ArrayLike,  # [states, dimensions]
     iterations: int = 50,  # Of Baum-Welch, at most.
     tolerance: float = 0.01,  # The gain of log-likelihood below which the fit ends.
-    start: npt.ArrayLike = _START,  # [states], probabilities of the first utterance's state.
+    start: Sequence[float] = _START,  # [states], probabilities of the first utterance's state.
     transitions: npt.ArrayLike = _TRANSITIONS,  # [states, states], from row to column.
 ) -> 'GaussianHMM':
     """Makes a hidden Markov model with a diagonal Gaussian for each state."""

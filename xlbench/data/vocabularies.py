@@ -116,8 +116,9 @@ class Files:
     def read(cls, folder: str) -> 'Files':
         """Reads the JSON files; UserError if one is broken, or has a value of another type."""
         names = (MODEL_CONFIG, TOKENIZER_CONFIG, SPECIAL_TOKENS)
-        settings = (read_json(folder, name, Settings) for name in names)
-        return cls(folder, *settings, read_json(folder, ADDED_TOKENS, dict[str, Id]))
+        model, tokenizer, special = (read_json(folder, name, Settings) for name in names)
+        added = read_json(folder, ADDED_TOKENS, dict[str, Id])
+        return cls(folder, model, tokenizer, special, added)
 
     def path(self, name: str) -> str:
         """Returns the path of a file in the folder."""
@@ -127,7 +128,7 @@ class Files:
         """Returns whether all these files exist."""
         return all(untrusted.file(self.folder, name) for name in names)
 
-    def setting(self, key: str, default: Value | None = None) -> Value | None:
+    def setting(self, key: str, default: Any = None) -> Any:
         """Reads a setting of the tokeniser's files, else of the model's; null counts as absent."""
         for settings in (self.tokenizer, self.special, self.model):
             if (value := getattr(settings, key)) is not None:
@@ -242,15 +243,15 @@ def _of_bert(files: Files, of_class: str | None) -> str:
 
 def family_of(files: Files) -> str:
     """Finds the family of a folder: by its model, its tokeniser's class, its files."""
-    if files.tokenizer.xlbench_family in FAMILIES:
-        return files.tokenizer.xlbench_family
-    model = files.model
-    if model.model_type == 'encoder-decoder' and model.encoder:
-        model = model.encoder
+    if (own := files.tokenizer.xlbench_family or '') in FAMILIES:
+        return own
+    model: Settings | _Encoder = files.model
+    if model.model_type == 'encoder-decoder' and files.model.encoder:
+        model = files.model.encoder
     of_class = _CLASSES.get((files.setting('tokenizer_class') or '').removesuffix('Fast').lower())
     # BART's tokeniser is stored under RoBERTa's name: the model decides, and the class only where
     # there is no model or where two models share a type.
-    of_model = MODEL_TYPES.get(model.model_type)
+    of_model = MODEL_TYPES.get(model.model_type or '')
     family = (of_model and of_model.vocabulary) or of_class
     if family == 'bert':
         family = _of_bert(files, of_class)

@@ -38,7 +38,7 @@ class Examples:
                 trimmed = np.minimum(chunk, self._limits)
                 largest = np.maximum(largest, trimmed.max(0, initial=0))
                 longer += (chunk > self._limits).sum(0)
-                self.checksum = zlib.crc32(np.ascontiguousarray(trimmed), self.checksum)
+                self.checksum = zlib.crc32(np.ascontiguousarray(trimmed).data, self.checksum)
         self.largest = Shape(*largest.tolist())  # Of the trimmed lengths, by side.
         # How many examples are longer than the limits, by side.
         self.trimmed = dict(zip(SIDES, longer.tolist(), strict=True))

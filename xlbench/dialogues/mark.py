@@ -31,7 +31,7 @@ import hashlib
 import itertools
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
@@ -90,7 +90,7 @@ def _mark(args: argparse.Namespace) -> int:
         rest, again = itertools.tee(itertools.islice(_objects(args), done - 1, None))
         marked = annotate(model, (dialogue for _, dialogue in again), settings, args.marks)
         for (value, _), text in zip(rest, marked, strict=True):
-            _append(file, value | {args.field: text})
+            _append(file, {**value, args.field: text})
             progress.add()
         os.fsync(file.fileno())
     _write(args.output, part)
@@ -205,7 +205,7 @@ def _done(part: str, made_by: str) -> int:
     return count
 
 
-def _objects(args: argparse.Namespace) -> Iterator[tuple[dict[str, Json], str]]:
+def _objects(args: argparse.Namespace) -> Iterator[tuple[Mapping[str, Json], str]]:
     return rows.dialogues(args.input, args.field, args.speaker, args.text)
 
 

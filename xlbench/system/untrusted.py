@@ -296,7 +296,7 @@ class _Counted(io.RawIOBase):
         super().close()
 
 
-def open_packed(file: _Unpacking, packed: IO[bytes], name: str) -> IO[bytes]:
+def open_packed(file: _Unpacking, packed: IO[bytes], name: str) -> io.BufferedReader:
     """A packed file of which too much cannot come out; it is read from the front to the end.
 
     It unpacks with `read1`, as gzip.GzipFile(fileobj=packed) does.

@@ -106,7 +106,8 @@ class TrainBatches:
         )
         given = self._windows, self._examples, self._layout, seed, plan
         self._planner = ThreadPoolExecutor(1, 'xlbench-plan')
-        submit = functools.partial(self._planner.submit, windows.plan_window, *given)
+        planned = functools.partial(windows.plan_window, *given)
+        submit = functools.partial(self._planner.submit, planned)
         self._planned = functools.lru_cache(maxsize=3)(submit)
         self._each_task = options.each_task
         kind = 'each' if options.each_task else options.one_task
@@ -124,6 +125,7 @@ class TrainBatches:
     ) -> tuple[orders.Order, windows.Plan]:
         """Returns the windows and their planner; sets their size, and of each_task the rates."""
         sizes = [task.pass_size for task in self._prepared]
+        plan: windows.Plan
         if options.each_task:
             counts = windows.task_window_sizes(options.window, self._examples, self._layout)
             self.window = sum(counts)
@@ -272,13 +274,10 @@ class TrainBatches:
         return [
             TaskShare(
                 task.name if names.count(task.name) == 1 else f'{task.name}/{task.split}',
-                task.pass_size,
-                rate,
-                epochs,
-                task.draws,
+                task.pass_size, rate, epochs, task.draws,
             )
             for task, rate, epochs in zip(self._prepared, self._rates, passes, strict=True)
-        ]
+        ]  # fmt: skip
 
     @functools.cached_property
     def _typical(self) -> list[tuple[windows.Window, int]]:

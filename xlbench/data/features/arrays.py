@@ -2,13 +2,13 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from xlbench.data import vocabularies
-from xlbench.data.prepared import Manifest, Record
+from xlbench.data.prepared import Record
 from xlbench.data.tokenizers import Tokenizer, with_letters
 from xlbench.system.errors import UserError
 
@@ -32,10 +32,10 @@ class Conventions:
     vocabulary: str = ''  # Its sha256; '' if unknown.
 
     @classmethod
-    def of(cls, manifest: Manifest) -> 'Conventions':
-        """Reads the conventions of one preparation."""
+    def of(cls, manifest: Mapping[str, Any]) -> 'Conventions':
+        """Reads the conventions of one preparation, of whose manifest these keys are enough."""
         vocabulary = manifest['vocabulary']
-        family = vocabularies.FAMILIES.get(vocabulary.get('family'))
+        family = vocabularies.FAMILIES.get(vocabulary.get('family') or '')
         return cls(
             vocabulary['pad_id'],
             vocabulary['eos_id'],

@@ -94,7 +94,8 @@ def _both_sides(
     starts: int | list[int] = conventions.decoder_start_id
     following = [part[1:] for part in parts]
     if continued:
-        starts = [int(part[-1]) if len(part) else starts for part in parts]
+        first = conventions.decoder_start_id
+        starts = [int(part[-1]) if len(part) else first for part in parts]
         parts = [part[:-1] for part in parts]
     place = arrays.Placement(parts, counts, lengths['inputs'], conventions)
     features = place.encoder(examples)
@@ -226,15 +227,14 @@ def tagging(rows: Sequence[Row], layout: Layout, piece: str = 'last') -> dict[st
         weight[places] = 1
     place = arrays.Placement(parts, counts, lengths['inputs'], conventions)
     features = place.encoder(examples)
-    labels, weights = (np.concatenate(x) if x else 0 for x in (labels, weights))
     if piece != 'last':
         each = [arrays.word_features(example, limit, piece, conventions) for example in examples]
-        tails, counts = [np.concatenate(x) for x in zip(*each, strict=True)] if each else (0, 0)
+        tails, shares = [np.concatenate(x) for x in zip(*each, strict=True)] if each else (0, 0)
         features['encoder_word_tails'] = place.fill(tails, 0)
-        features['encoder_word_weights'] = place.fill(counts, 0, np.float32)
+        features['encoder_word_weights'] = place.fill(shares, 0, np.float32)
     return features | {
-        'labels': place.fill(labels, 0),
-        'label_weights': place.fill(weights, 0, np.float32),
+        'labels': place.fill(np.concatenate(labels) if labels else 0, 0),
+        'label_weights': place.fill(np.concatenate(weights) if weights else 0, 0, np.float32),
     }
 
 

@@ -11,7 +11,6 @@ from typing import Annotated, Any, NotRequired, TypedDict
 import msgpack
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from xlbench.benchmarks import languages
 from xlbench.system import errors, files
@@ -77,14 +76,9 @@ def decode(data: bytes) -> Record:
     checked_size(data)
     try:
         fields = msgpack.unpackb(
-            data,
-            raw=False,
-            strict_map_key=True,
-            use_list=True,
-            max_map_len=64,
-            max_array_len=0,
-            max_ext_len=0,
-        )
+            data, raw=False, strict_map_key=True, use_list=True,
+            max_map_len=64, max_array_len=0, max_ext_len=0,
+        )  # fmt: skip
     except Exception as error:  # msgpack raises many kinds; all of them mean a broken record.
         raise ValueError(f'not a msgpack map: {type(error).__name__}: {error}') from error
     if not isinstance(fields, dict):
@@ -122,7 +116,8 @@ class Ids:
         head, tail = (np.array(ids, np.int32).tobytes() for ids in (before, behind))
         sizes = np.fromiter(map(len, rows), np.int64, len(rows)) + len(before) + len(behind)
         # Arrays are joined as bytes, which is faster than as arrays.
-        data = b''.join((head, (tail + head).join(rows), tail)) if len(rows) else b''
+        joined = (tail + head).join(rows)  # type: ignore[arg-type]  # As of Python 3.12 they are.
+        data = b''.join((head, joined, tail)) if len(rows) else b''
         return cls(np.frombuffer(data, np.int32), np.cumsum(sizes))
 
     def __len__(self) -> int:
@@ -171,20 +166,21 @@ def pack(examples: Columns | Sequence[Record]) -> Packed:
       {'inputs': b'\\5\\0\\0\\0\\1\\0\\0\\0', 'lang': 'de', 'targets': b'\\1\\0\\0\\0'}
     """
     columns = examples if isinstance(examples, dict) else _as_columns(examples)
-    sides = [columns[side] for side in SIDES]
+    sides = [column for side in SIDES if isinstance(column := columns[side], Ids)]
+    if len(sides) < len(SIDES):
+        raise ValueError(f'{" and ".join(SIDES)} have to be ids')
     lengths = np.stack([ids.sizes() for ids in sides], axis=1).astype(np.int32)
-    largest = tuple(int(ids.values.max(initial=0)) for ids in sides)
+    inputs, targets = (int(ids.values.max(initial=0)) for ids in sides)
     names, values = sorted(columns), []
     for name in names:
         column = columns[name]
-        if isinstance(column, Ids):
-            if column.values.min(initial=0) < 0:
-                raise ValueError(f'feature {name!r} has ids outside 0..2**31-1')
-            column = column.row_bytes()
-        values.append(column)
+        if isinstance(column, Ids) and column.values.min(initial=0) < 0:
+            raise ValueError(f'feature {name!r} has ids outside 0..2**31-1')
+        values.append(column.row_bytes() if isinstance(column, Ids) else column)
     packer = msgpack.Packer(use_bin_type=True)
     rows = (dict(zip(names, row, strict=True)) for row in zip(*values, strict=True))
-    return Packed([checked_size(packer.pack(row)) for row in rows], lengths, largest)
+    data = [checked_size(packer.pack(row)) for row in rows]
+    return Packed(data, lengths, (inputs, targets))
 
 
 def _as_columns(examples: Sequence[Record]) -> Columns:
@@ -194,7 +190,7 @@ def _as_columns(examples: Sequence[Record]) -> Columns:
     return {name: _column(name, [record[name] for record in examples]) for name in names}
 
 
-def _column(name: str, values: Sequence[str | npt.ArrayLike]) -> Sequence[str] | Ids:
+def _column(name: str, values: Sequence[Any]) -> Sequence[str] | Ids:
     """Joins the values of a feature; ValueError for one that is neither a text nor ids."""
     if set(map(type, values)) == {str}:
         return values

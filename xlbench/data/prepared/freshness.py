@@ -85,7 +85,9 @@ def _with_neighbours(path: pathlib.Path) -> list[pathlib.Path]:
             continue
         files[file.name] = file
         for node in ast.walk(ast.parse(file.read_bytes())):
-            module = (node.module or '') if isinstance(node, ast.ImportFrom) else ''
+            if not isinstance(node, ast.ImportFrom):
+                continue
+            module = node.module or ''
             if module in (tasks.__name__, 'tasks'):
                 names += [alias.name for alias in node.names]
             elif module.startswith(f'{tasks.__name__}.'):

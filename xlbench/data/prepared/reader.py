@@ -83,7 +83,7 @@ class Prepared:
             raise NotPrepared(f'{path} does not exist')
         try:
             # The header decides how much is read, so it is checked before.
-            array = np.lib.format.open_memmap(path, mode='r')
+            array: np.ndarray = np.lib.format.open_memmap(path, mode='r')
             if array.dtype != np.dtype('<i4') or array.shape != (len(self), 2):
                 raise ValueError(f'{array.dtype}{list(array.shape)} for {len(self)} examples')
             if len(array) <= _LENGTHS_IN_MEMORY or array.dtype != np.int32:
@@ -203,7 +203,7 @@ def language_places(
 
     `rows` has them by ISO codes, see Tokenizer.language_rows.
     """
-    return np.array([rows.get(lang, -1) + 1 for lang in (source_lang, target_lang)], np.int32)
+    return np.array([rows.get(lang or '', -1) + 1 for lang in (source_lang, target_lang)], np.int32)
 
 
 def open_task(

@@ -7,6 +7,7 @@ import shutil
 import socket
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from array_record.python import array_record_module
@@ -156,7 +157,7 @@ class Writer:
         if shard_examples < 1:
             raise ValueError(f'shard_examples is {shard_examples}; it must be at least 1')
         self.folder = os.path.abspath(folder)
-        self._manifest = dict(manifest)
+        self._manifest: dict[str, Any] = dict(manifest)
         self._shard_examples = shard_examples
         self._size = (manifest.get('vocabulary') or {}).get('size') or 2**31
         parent, name = os.path.split(self.folder)
@@ -252,7 +253,7 @@ def write_mixture(
     new = {format.safe_name(task, 'task'): float(rate) for task, rate in rates.items()}
     code = freshness.code_fingerprint(name)
     with locks.file(path, wait=_say):  # Others may be adding splits of their own.
-        content: dict[str, str | dict[str, float] | None] = {}
+        content: dict[str, Any] = {}
         if os.path.isfile(path):
             with contextlib.suppress(format.NotPrepared):
                 content = format.read_json(path)

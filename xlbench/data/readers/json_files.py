@@ -195,7 +195,7 @@ def read_squad(path: str) -> Iterator[Record | BadRecord]:
 
 
 _BLOCK = 1 << 20  # Bytes that are read at once.
-_SPACE = re.compile(r'[ \t\n\r]*')
+_NO_SPACE = re.compile(r'[^ \t\n\r]')
 _DECODER = json.JSONDecoder()
 
 
@@ -252,7 +252,8 @@ class _Text:
     def next(self) -> str:
         """Moves to the next character that is not a space, and returns it; '' at the end."""
         while True:
-            self._at = _SPACE.match(self._text, self._at).end()
+            found = _NO_SPACE.search(self._text, self._at)
+            self._at = found.start() if found else len(self._text)
             if self._at < len(self._text) or self._ended:
                 return self._text[self._at : self._at + 1]
             self._read()

@@ -69,8 +69,11 @@ def beside(
     left: Iterable[Value | BadRecord], right: Iterable[Value | BadRecord]
 ) -> Iterator[tuple[int, tuple[Value, Value]] | BadRecord]:
     """Yields numbered pairs of the items of two files, or the BadRecord of either."""
-    for number, both in enumerate(zip(left, right, strict=False), 1):  # One may have no end.
-        yield next((side for side in both if isinstance(side, BadRecord)), (number, both))
+    for number, (one, other) in enumerate(zip(left, right, strict=False), 1):  # One has no end.
+        if isinstance(one, BadRecord):
+            yield one
+        else:
+            yield other if isinstance(other, BadRecord) else (number, (one, other))
 
 
 def read_tsv(

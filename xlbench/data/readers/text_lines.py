@@ -5,11 +5,12 @@ import dataclasses
 import glob
 import gzip
 import hashlib
+import io
 import os
 import unicodedata
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import IO, TypeVar
+from typing import IO, Any, TypeVar
 
 from xlbench.system import errors, untrusted
 
@@ -97,10 +98,10 @@ def find(path: str) -> list[str]:
     return sorted(p for p in paths if not (p.endswith('.gz') and p.removesuffix('.gz') in paths))
 
 
-def open_binary(path: str) -> IO[bytes]:
+def open_binary(path: str) -> 'io.BufferedReader[Any]':
     """Opens a file, unpacked on the way if its name ends in .gz; UserError if it is missing."""
     try:
-        file = open(path, 'rb', buffering=_BUFFER)  # noqa: SIM115
+        file = io.BufferedReader(io.FileIO(path), _BUFFER)
     except FileNotFoundError as error:
         raise errors.UserError(f'there is no file {path}') from error
     except OSError as error:

@@ -47,7 +47,7 @@ class HuggingFaceTokenizer(Tokenizer):
         self.vocab_size = model_vocab_size(files.model, self.num_pieces)
         added = self._tokenizer.get_added_tokens_decoder()
         self._set_special(files, self._tokenizer.token_to_id)
-        self._silent += [number for number, token in added.items() if token.special]
+        self._silent = [*self._silent, *(n for n, token in added.items() if token.special)]
         self._tags_sides = files.has_of_bert('language_tags', 'sides', family)
         data += b'tagged sides' if self._tags_sides else b''  # Other ids.
         self.sha256 = digest(self, files, data, sorted((n, repr(t)) for n, t in added.items()))
@@ -159,11 +159,11 @@ class _ListedTokenizer(HuggingFaceTokenizer):
         """Sets the pieces, those of vocab.json and `more` by their ids, and the special ones."""
         self.name, self._path = name, files.path('vocab.json')
         listed = vocabularies.read_json(files.folder, 'vocab.json', dict[str, int])
-        self._vocab = listed | self._further_pieces(files, len(listed)) | more
+        self._vocab = {**listed, **self._further_pieces(files, len(listed)), **more}
         self.num_pieces = len(self._vocab)
         if sorted(self._vocab.values()) != list(range(self.num_pieces)):
             raise errors.UserError(f'{self._path} does not number its pieces from 0 without gaps')
-        self._pieces = sorted(self._vocab, key=self._vocab.get)
+        self._pieces = sorted(self._vocab, key=self._vocab.__getitem__)
         self.vocab_size = model_vocab_size(files.model, self.num_pieces)
         self._set_special(files, self._vocab.get)
         if self.unk_id < 0:
@@ -209,7 +209,8 @@ class MarianTokenizer(_ListedTokenizer):
         listed = files.tokenizer.listed() or files.special.listed()
         special = {*map(vocabularies.content, (*tokens, *listed)), *files.added, *numbers}
         special &= self._vocab.keys()
-        self._silent += [n for x, n in self._vocab.items() if re.fullmatch(self._language, x)]
+        languages = (n for x, n in self._vocab.items() if re.fullmatch(self._language, x))
+        self._silent = [*self._silent, *languages]
         longest_first = map(re.escape, sorted(special, key=len, reverse=True))
         self._special = re.compile(f'({"|".join(longest_first)})')
         contents = [untrusted.read_bytes(path) for path in paths]
@@ -305,9 +306,9 @@ class XlmTokenizer(_ListedTokenizer):
         is_plain = files.setting('do_lowercase_and_remove_accent') is not False
         data = b''.join(contents.values())
         self.sha256 = digest(self, files, data, [*longest_first, str(is_plain)])
-        settings = dict(
-            do_lowercase_and_remove_accent=is_plain, additional_special_tokens=longest_first
-        )
+        settings: dict[str, objects.Setting] = {
+            'do_lowercase_and_remove_accent': is_plain, 'additional_special_tokens': longest_first
+        }  # fmt: skip
         self._python = objects.of_transformers('XLMTokenizer', files, contents, settings)
 
     def encode_batch(self, texts: Sequence[str], target: bool = False) -> list[np.ndarray]:

@@ -150,8 +150,8 @@ def copy_files(spec: str, root: str, workdir: str | os.PathLike) -> None:
         names = [vocabularies.MODEL_CONFIG]
     files = {name: file for name in names if (file := untrusted.file(folder, name))}
     if path.is_file():
-        names = {'.json': vocabularies.TOKENIZER_FILE, '.spm': PAIR_COPY}
-        files[names.get(path.suffix, SENTENCEPIECE_COPY)] = path
+        copies = {'.json': vocabularies.TOKENIZER_FILE, '.spm': PAIR_COPY}
+        files[copies.get(path.suffix, SENTENCEPIECE_COPY)] = path
     with locks.atomic_folder(target) as folder_to_be:
         for name, file in files.items():
             shutil.copyfile(file, folder_to_be / name)
@@ -282,10 +282,11 @@ def write_words(folder: str | os.PathLike, words: Mapping[str, int], special: bo
     """Writes words, by their ids, into the files of a folder, where transformers reads them."""
     folder = os.fspath(folder)
     files = vocabularies.Files.read(folder)
-    name, content = vocabularies.ADDED_TOKENS, {**files.added, **words}
+    name = vocabularies.ADDED_TOKENS
+    content: dict[str, Json] = {**files.added, **words}
     if files.tokenizer.added_tokens_decoder:
         name = vocabularies.TOKENIZER_CONFIG
-        content = files_lib.read_json(files.path(name), dict)
+        content = files_lib.read_json(files.path(name), dict[str, Json])
         more = {str(n): msgspec.to_builtins(token(word, special)) for word, n in words.items()}
         content['added_tokens_decoder'] |= more
     text = json.dumps(content, ensure_ascii=False, indent=2)

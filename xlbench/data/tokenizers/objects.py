@@ -216,10 +216,7 @@ def _charsmaps(path: str, data: bytes) -> Iterator[bytes]:
 
 
 def _add_tokens(
-    tokenizer: tokenizers.Tokenizer,
-    files: Files,
-    family: str,
-    own: list[tokenizers.AddedToken],
+    tokenizer: tokenizers.Tokenizer, files: Files, family: str, own: list[tokenizers.AddedToken]
 ) -> None:
     """Adds, in transformers' order: tokens with an id of their own, special and further ones."""
     listed = files.tokenizer.listed()

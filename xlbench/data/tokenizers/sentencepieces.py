@@ -112,15 +112,12 @@ def train_sentencepiece(
             byte_fallback=True,
             character_coverage=1.0,
             user_defined_symbols=list(symbols),
-            pad_id=0,
-            eos_id=1,
-            unk_id=2,
-            bos_id=-1,
+            pad_id=0, eos_id=1, unk_id=2, bos_id=-1,
             num_threads=1,
             shuffle_input_sentence=False,
             max_sentence_length=1 << 20,
             minloglevel=2,
-        )
+        )  # fmt: skip
     except (RuntimeError, OSError) as error:
         # "Vocabulary size is smaller than required_chars. 10 vs 311."
         if least := re.search(r'required_chars\. \d+ vs (\d+)', str(error)):

@@ -83,11 +83,11 @@ class Tokenizer(abc.ABC):
         return self._decode_clean([self._clean(row) for row in ids])
 
     def _clean(self, row: Sequence[int]) -> list[int]:
-        row = np.asarray(row, np.int64).reshape(-1)
-        ends = np.flatnonzero(row == self.eos_id)
-        row = row[: ends[0]] if ends.size else row
-        row = row[(row != self.pad_id) & (row >= 0) & (row < self.num_pieces)]
-        return (row[~np.isin(row, self._silent)] if len(self._silent) else row).tolist()
+        ids = np.asarray(row, np.int64).reshape(-1)
+        ends = np.flatnonzero(ids == self.eos_id)
+        ids = ids[: ends[0]] if ends.size else ids
+        ids = ids[(ids != self.pad_id) & (ids >= 0) & (ids < self.num_pieces)]
+        return (ids[~np.isin(ids, self._silent)] if len(self._silent) else ids).tolist()
 
     def encode(self, text: str, target: bool = False) -> np.ndarray:
         """Encodes one text as ids, [length] int32."""
@@ -256,20 +256,17 @@ class Tokenizer(abc.ABC):
 
     def manifest(self) -> dict[str, int | str | dict[str, int] | None]:
         """Returns the entry of a vocabulary in the manifest of a preparation."""
-        more = {} if self.closing_id is None else {'closing_id': self.closing_id}
-        more |= {'language_rows': dict(self.language_rows)} if self.language_rows else {}
+        more: dict[str, int | dict[str, int]] = {}
+        if self.closing_id is not None:
+            more['closing_id'] = self.closing_id
+        if self.language_rows:
+            more['language_rows'] = dict(self.language_rows)
         return {
-            'name': self.name,
-            'family': self.family,
-            'sha256': self.sha256,
-            'size': self.vocab_size,
-            'pad_id': self.pad_id,
-            'eos_id': self.eos_id,
-            'bos_id': self.bos_id,
-            'unk_id': self.unk_id,
-            'decoder_start_id': self.decoder_start_id,
-            **more,
-        }
+            'name': self.name, 'family': self.family, 'sha256': self.sha256,
+            'size': self.vocab_size, 'pad_id': self.pad_id, 'eos_id': self.eos_id,
+            'bos_id': self.bos_id, 'unk_id': self.unk_id,
+            'decoder_start_id': self.decoder_start_id, **more,
+        }  # fmt: skip
 
 
 class ByteTokenizer(Tokenizer):
