@@ -2,6 +2,7 @@
 
 import collections
 import json
+import re
 import sys
 import types
 
@@ -10,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import tiny
+from edits import refused
 from stand_ins import Copier, read_result, with_metrics
 
 from xlbench import config as config_lib, evaluators, metrics, runs
@@ -52,7 +54,7 @@ def make(tiny_root, tasks):
 
     def build(**options):
         options = dict(batch_size=6, lengths=tiny.LENGTHS) | options
-        return evaluators.find('generation')(
+        return evaluators.find(options.pop('kind', 'generation'))(
             options.pop('tasks', tasks),
             options.pop('model', Copier()),
             IdsAsLoss(),
@@ -101,7 +103,8 @@ def test_every_example_is_scored_once_and_in_order(make, tasks, tmp_path):
 
 
 def test_the_written_facts(make, tasks, tmp_path):
-    make(tasks=tasks[:1]).run({}, 7, str(tmp_path), 'stage1')
+    evaluator = make(tasks=tasks[:1])
+    first = evaluator.run({}, 7, str(tmp_path), 'stage1')
     result, rows = read_result(tmp_path, tasks[0])
     assert (result['task'], result['split']) == (tasks[0].name, 'test')
     assert (result['step'], result['stage'], result['data']) == (7, 'stage1', 'sample')
@@ -116,6 +119,9 @@ def test_the_written_facts(make, tasks, tmp_path):
     found = [row['scores']['log_probability'] for row in rows]
     np.testing.assert_allclose(found, step * np.array(lengths), rtol=1e-5)
     assert not list(tmp_path.rglob('*.tmp'))
+    # The same evaluator runs again.
+    assert evaluator.run({}, 8, str(tmp_path), 'stage1') == first
+    assert read_result(tmp_path, tasks[0], 8)[1] == rows
 
 
 def test_several_texts_an_example(make, tasks, tmp_path):
@@ -158,14 +164,15 @@ def test_the_first_token_is_the_language(make, tasks, tmp_path, monkeypatch):
 
 def test_a_score_that_only_some_tasks_have_is_averaged_over_those(make, tasks, tmp_path):
     poor = with_metrics(tasks[1])
-    scores = make(tasks=[tasks[0], poor]).run({}, 7, str(tmp_path), 'stage1')
+    evaluator = make(tasks=[tasks[0], poor], num_examples=7)
+    scores = evaluator.run({}, 7, str(tmp_path), 'stage1')
     assert 'rouge_l' not in scores[poor.name]
     assert scores['mean']['rouge_l'] == scores[tasks[0].name]['rouge_l']
     losses = [scores[task.name]['loss'] for task in (tasks[0], poor)]
     assert scores['mean']['loss'] == pytest.approx(np.mean(losses))
 
 
-@pytest.mark.parametrize('number, expected', [(1, 1), (7, 7), (33, 33), (99, 33), (0, 33)])
+@pytest.mark.parametrize('number, expected', [(1, 1), (7, 7), (33, 33), (99, 33)])
 def test_the_first_examples_alone(make, tasks, tmp_path, number, expected):
     scores = make(tasks=tasks[:1], num_examples=number).run({}, 7, str(tmp_path), 'stage1')
     result, rows = read_result(tmp_path, tasks[0])
@@ -182,13 +189,6 @@ def test_the_loss_alone(make, tasks, tmp_path):
     assert json.loads((folder / 'metrics.json').read_text())['decoding'] == {}
 
 
-def test_the_same_evaluator_runs_again(make, tasks, tmp_path):
-    evaluator = make(tasks=tasks[:1])
-    first = evaluator.run({}, 7, str(tmp_path), 'stage1')
-    assert evaluator.run({}, 8, str(tmp_path), 'stage1') == first
-    assert read_result(tmp_path, tasks[0], 7)[1] == read_result(tmp_path, tasks[0], 8)[1]
-
-
 def test_it_asks_after_every_batch_whether_to_go_on(make, tasks, tmp_path):
     """33 examples in batches of 6 make 6 of them; what was complete stays."""
     asked = []
@@ -202,27 +202,20 @@ def test_it_asks_after_every_batch_whether_to_go_on(make, tasks, tmp_path):
         make().run({}, 7, str(tmp_path), 'stage1', check=check)
     assert asked == [0] * 6 + [1] * 2
     assert [path.name for path in tmp_path.glob('eval/7/test/*')] == [tasks[0].name]
-    asked.clear()
-    make(tasks=tasks[:1]).run({}, 7, str(tmp_path), 'stage1', check=check)
-    assert len(asked) == 6
 
 
 def test_it_asks_at_the_pace_of_the_device(make, tasks, tmp_path, monkeypatch):
     """A batch is awaited before the third one after it is dispatched."""
-    events = []
-    put, wait = partitioning.put_batch, jax.block_until_ready
+    events, asked = [], []
 
-    def put_and_note(*args):
-        events.append('put')
-        return put(*args)
+    def note(where, name, event, original):
+        monkeypatch.setattr(where, name, lambda *args: (events.append(event), original(*args))[1])
 
-    def wait_and_note(result):
-        events.append('wait')
-        return wait(result)
-
-    monkeypatch.setattr(base.partitioning, 'put_batch', put_and_note)
-    monkeypatch.setattr(base.jax, 'block_until_ready', wait_and_note)
-    make(tasks=tasks[:1]).run({}, 7, str(tmp_path), 'stage1')
+    note(base.partitioning, 'put_batch', 'put', partitioning.put_batch)
+    note(base.jax, 'block_until_ready', 'wait', jax.block_until_ready)
+    evaluator = make(tasks=tasks[:1])
+    evaluator.run({}, 7, str(tmp_path), 'stage1', check=lambda: asked.append(1))
+    assert len(asked) == 6
     assert events == ['put'] * 3 + ['wait', 'put'] * 3 + ['wait'] * 3
 
 
@@ -250,21 +243,13 @@ def test_a_lost_batch_stops_the_run(make, tasks, tmp_path, monkeypatch):
         (dict(num_examples=-1), 'num_examples is -1'),
         (dict(decoding={'num_beam': 3}), "unknown key in decoding 'num_beam'; nearest: num_beams"),
         (dict(decoding={'method': 'beams'}), "in decoding.method 'beams'; nearest: beam"),
-        (
-            dict(decoding={'num_beams': 3}),
-            'num_beams is for beam and diverse_beam, and the method is greedy',
-        ),
+        (dict(decoding={'num_beams': 3}), 'num_beams is for beam and diverse_beam, and the method'),
+        (dict(kind='generatoin'), "unknown type of evaluator 'generatoin'; nearest: gener"),
     ],
 )
 def test_mistakes(make, options, message):
-    with pytest.raises(UserError) as error:
+    with refused(re.escape(message)):
         make(**options)
-    assert message in str(error.value)
-
-
-def test_an_unknown_evaluator():
-    with pytest.raises(UserError, match="unknown type of evaluator 'generatoin'; nearest: gener"):
-        evaluators.find('generatoin')
 
 
 @pytest.fixture
@@ -398,7 +383,7 @@ def test_an_evaluator_of_the_user_scores_a_run(own, tiny_root, tmp_path):
     config = tiny.tiny_config(tiny_root)
     name = next(iter(config.evals))
     with config.unlocked():
-        config.evals[name].update(type=own, mark=' ', decode=True)
+        config.evals[name].update(type=own, mark=' ', decode=True, num_examples=5)
     config_lib.check_names(config)
     parts = runs.build(config)
     evaluator, _ = parts.evals[name]
@@ -408,10 +393,8 @@ def test_an_evaluator_of_the_user_scores_a_run(own, tiny_root, tmp_path):
     assert 0.0 <= scores['mean']['shouted'] <= 100.0
     with config.unlocked():
         config.evals[name].volume = 11
-    with pytest.raises(UserError) as error:
+    with refused(rf"config.evals.{name}: {own} cannot be made: TypeError: .* 'volume' \("):
         runs.build(config)
-    assert f'config.evals.{name}: {own} cannot be made: TypeError: ' in str(error.value)
-    assert "unexpected keyword argument 'volume' (" in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -430,7 +413,6 @@ def test_a_type_that_cannot_score_is_refused(own, tiny_root, kind, message):
     name = next(iter(config.evals))
     with config.unlocked():
         config.evals[name].type = kind
-    with pytest.raises(UserError) as error:
+    with refused(re.escape(message.format(f'{name}.type'))):
         config_lib.check_names(config)
         runs.build(config)
-    assert message.format(f'{name}.type') in str(error.value)

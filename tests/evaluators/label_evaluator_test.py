@@ -1,11 +1,10 @@
 """Labels and tags, evaluated: what is written, and that batches and devices change nothing."""
 
-import json
-
 import jax
 import numpy as np
 import pytest
 import tiny_labels
+from stand_ins import read_result
 
 from xlbench import evaluators, metrics, models
 from xlbench.parallel import partitioning
@@ -22,9 +21,8 @@ class Setup:
     def __init__(self, view: str, root):
         self.view = view
         self.rows = tiny_labels.records(view, tiny_labels.TASKS[view][0], 'test')
-        self.task = tiny_labels.write_task(
-            root, view, tiny_labels.TASKS[view][0], 'test', self.rows
-        )
+        name = tiny_labels.TASKS[view][0]
+        self.task = tiny_labels.write_task(root, view, name, 'test', self.rows)
         self.model = models.build(
             FAMILIES[view], 'sample', vocab_size=128, emb_dim=16, num_heads=2, head_dim=8,
             mlp_dim=32, num_layers=1, max_positions=32, num_labels=3,
@@ -46,10 +44,8 @@ class Setup:
         evaluator = self.evaluator((), devices, batch_size=batch_size, **options)
         params = jax.device_put(self.params, partitioning.replicated(evaluator._mesh))
         scores = evaluator.run(params, 7, str(workdir), 'stage')
-        folder = workdir / 'eval' / '7' / 'test' / self.task.name
-        lines = (folder / 'predictions.jsonl').read_text().splitlines()
-        result = json.loads((folder / 'metrics.json').read_text())
-        return scores, [json.loads(line) for line in lines], result
+        result, lines = read_result(workdir, self.task)
+        return scores, lines, result
 
 
 @pytest.fixture(scope='module', params=VIEWS)
@@ -114,21 +110,18 @@ def test_batch_size_and_devices_change_nothing(setup, whole, tmp_path):
 def test_a_test_set_without_real_labels_is_not_scored_without_a_word(setup, tmp_path):
     """Hidden test sets have one label in place of all."""
     assert setup.evaluator().notes == {}
-    rows = [row | {'targets_pretokenized': row['targets_pretokenized'].split()[0]}
-            for row in setup.rows[:1] * 300]  # fmt: skip
-    label = rows[0]['targets_pretokenized']
-    for row in rows if setup.view == 'tagging' else ():
-        row['targets_pretokenized'] = ' '.join([label] * len(row['targets']))
-        row['targets'] = np.full_like(row['targets'], tiny_labels.LABELS['tagging'].index(label))
-    name = setup.task.name
-    alike = tiny_labels.write_task(tmp_path, setup.view, name, 'test', rows)
+    row, name = setup.rows[0], setup.task.name
+    label, *_ = row['targets_pretokenized'].split()
+    number = tiny_labels.LABELS[setup.view].index(label)
+    row = row | {'targets_pretokenized': ' '.join([label] * len(row['targets']))}
+    row['targets'] = np.full_like(row['targets'], number)
+    alike = tiny_labels.write_task(tmp_path, setup.view, name, 'test', [row] * 300)
     evaluator = setup.evaluator([alike])
     note = f"{name}/test: all 300 examples have the target '{label}'; it may stand for labels that"
     assert evaluator.notes[name].startswith(note)
     params = jax.device_put(setup.params, partitioning.replicated(evaluator._mesh))
     evaluator.run(params, 7, str(tmp_path / 'run'), 'stage')
-    file = tmp_path / 'run' / 'eval' / '7' / 'test' / name / 'metrics.json'
-    assert json.loads(file.read_text())['note'] == evaluator.notes[name]
+    assert read_result(tmp_path / 'run', alike)[0]['note'] == evaluator.notes[name]
 
 
 def test_data_of_another_kind_is_refused(setup, tmp_path):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tiny_labels
 import tiny_sweep
+from edits import edited
 from scipy import special
 
 from xlbench import config as config_lib, models
@@ -205,26 +206,18 @@ def test_table_of_a_sweep(workdir, capsys):
     assert {row['token'] for row in rows} >= {'[SEP]'}
 
 
-def test_a_relative_root_starts_where_the_sweep_was_run(workdir, capsys, monkeypatch, tmp_path):
-    folder, *_ = workdir
-    path = folder / 'config.json'
-    before = path.read_text()
-    about = json.loads(before)
-    data = about['config']['source']['data']
-    root = pathlib.Path(data['root'])
-    data['root'] = root.name
+def test_all_labels_count_by_default(workdir, capsys, monkeypatch, tmp_path):
+    """And a relative root starts where the sweep was run."""
+    folder, *_, gold = workdir
+    with edited(folder / 'config.json') as about:
+        root = pathlib.Path(about['config']['source']['data']['root'])
+        about['config']['source']['data']['root'], about['cwd'] = root.name, str(root.parent)
     monkeypatch.chdir(tmp_path)
     try:
-        path.write_text(json.dumps(about | {'cwd': str(root.parent)}))
         run(folder, '--lang=de', '--bucket=3')
     finally:
-        path.write_text(before)
-    assert ' test examples' in capsys.readouterr().out
-
-
-def test_all_labels_count_by_default(workdir, capsys):
-    folder, *_, gold = workdir
-    run(folder, '--lang=de', '--bucket=3')
+        with edited(folder / 'config.json') as about:
+            about['config']['source']['data']['root'] = str(root)
     number = sum(i % 5 != 4 and i % 2 for i in range(len(gold)))
     assert f' {number} test examples' in capsys.readouterr().out
 

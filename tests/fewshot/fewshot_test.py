@@ -11,9 +11,11 @@ import subprocess
 import threading
 
 import children
+import edits
 import jax
 import ml_collections
 import numpy as np
+import prepared_files
 import pytest
 import tiny
 import tiny_labels
@@ -23,14 +25,7 @@ from nightly import nightly
 from xlbench import config as config_lib, evaluate, metrics, predict, runs
 from xlbench.benchmarks import FEWSHOT
 from xlbench.data import prepared, tokenizers
-from xlbench.fewshot import (
-    __main__ as fewshot,
-    adaptation,
-    command,
-    results,
-    runner,
-    sweep,
-)
+from xlbench.fewshot import __main__ as fewshot, adaptation, command, results, runner, sweep
 from xlbench.fewshot.analysis import systems, tables
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.parallel import cluster, partitioning, preemption, watchdog
@@ -88,45 +83,21 @@ for text in places:
 
 
 def tiny_sweep(root, view, **overrides) -> ml_collections.ConfigDict:
-    """Two languages, numbers of shots or methods, and learning rates; five buckets.
-
-    Args:
-      root: what `write_root` has filled.
-      view: 'classification' or 'tagging'.
-      **overrides: keys with dots written as double underscores.
-    """
-    c = ml_collections.ConfigDict()
-    c.task = TASKS[view]
+    """Two languages, numbers of shots or methods, and learning rates; five buckets."""
+    half, tasks = NUM_STEPS[view] // 2, [FEWSHOT.task_name(TASKS[view], x) for x in ('de', 'fr')]
+    c = ml_collections.ConfigDict(dict(task=TASKS[view], source_workdir=''))
     c.source = tiny_labels.tiny_config(
-        root,
-        view,
-        stages__source__num_steps=NUM_STEPS[view],
-        stages__source__optimizer__learning_rate=0.003,
-        evals__dev__every=NUM_STEPS[view] // 2,
-        evals__test__tasks=[FEWSHOT.task_name(TASKS[view], lang) for lang in SIZES['languages']],
-        checkpoints__every=NUM_STEPS[view] // 2,
-    )
-    c.source_workdir = ''
+        root, view, stages__source__num_steps=2 * half, checkpoints__every=half,
+        stages__source__optimizer__learning_rate=0.003, evals__dev__every=half,
+        evals__test__tasks=tasks,
+    )  # fmt: skip
     c.mesh = dict(data=-1, fsdp=1, tensor=1)
     c.adapt = dict(
-        SIZES,
-        shots=SHOTS[view],
-        starts=('source',),
-        methods=METHODS[view],
-        seeds=(42,),
-        epochs=4,
-        patience=2,
-        batch_size=0,
-        adam=dict(b1=0.9, b2=0.999, eps=1e-8),
-        dev='validation',
-        lengths=dict(inputs=20),
-        eval_batch_size=16,
-        at_once=8,
-        keep_params=0,
-    )
-    with c.unlocked():
-        c.update_from_flattened_dict({k.replace('__', '.'): v for k, v in overrides.items()})
-    return c
+        SIZES, shots=SHOTS[view], starts=('source',), methods=METHODS[view], seeds=(42,), epochs=4,
+        patience=2, batch_size=0, adam=dict(b1=0.9, b2=0.999, eps=1e-8), dev='validation',
+        lengths=dict(inputs=20), eval_batch_size=16, at_once=8, keep_params=0,
+    )  # fmt: skip
+    return prepared_files.changed(c, overrides)
 
 
 @pytest.fixture(scope='module')
@@ -194,9 +165,7 @@ def test_every_adaptation_has_a_row(run):
     assert all(row['score'] == '' and row['examples'] == '0' for row in empty)
     done = [row for row in rows if row['status'] == 'done']
     assert all(0 <= float(row['score']) <= 100 for row in done)
-    assert {row['metric'] for row in done} == {
-        'accuracy' if view == 'classification' else 'chunk_f1'
-    }
+    assert {row['metric'] for row in done} == {FEWSHOT.main_score(TASKS[view])}
     adapted = [row for row in done if row['shots'] != '0']
     assert {int(row['epochs']) for row in adapted} <= {1, 2, 3, 4}
     assert any(row['score'] != adapted[0]['score'] for row in adapted)
@@ -444,9 +413,10 @@ def test_the_best_learning_rate_of_source_training_is_adapted(root, tmp_path, ca
     options = dict(
         adapt__source_learning_rates=(1e-7, 0.003), adapt__languages=('de',), adapt__shots=(2,),
         adapt__buckets=(0, 2), adapt__learning_rates=(0.01,), adapt__frozen_dropout=True,
-        source__model__pad_label=True,
+        source__model__pad_label=True, source__evals__dev__every=8, source__checkpoints__every=8,
     )  # fmt: skip
     config, workdir = tiny_sweep(root, 'tagging', **options), tmp_path / 'run'
+    del config.source.evals['test']  # Two more programs.
     for line in sweep.in_advance(config, str(workdir), 'alone'):
         if 'source model' in line:
             assert '1e-07, 0.003; the best one is adapted' in line
@@ -487,9 +457,7 @@ def test_what_a_search_of_learning_rates_needs(root, tmp_path):
 def test_a_finished_source_model_is_adapted_as_one_trained_here(run, root, tmp_path):
     """And a group's results depend neither on other groups nor on other learning rates."""
     workdir, still = tmp_path / 'run', 1e-12
-    config = small_sweep(
-        run, root, adapt__languages=('fr',), adapt__learning_rates=(still, 0.01)
-    )  # fmt: skip
+    config = small_sweep(run, root, adapt__languages=('fr',), adapt__learning_rates=(still, 0.01))
     sweep.sweep(config, str(workdir))
     assert not (workdir / 'source').exists()
     own = rows_of(workdir)
@@ -511,9 +479,8 @@ def test_without_source_training_and_with_parameters_kept(run, root, tmp_path, c
     """What is kept is evaluated by xlbench.evaluate with the very score of the sweep."""
     view, _ = run
     method = 'full' if view == 'tagging' else 'cos_pooler'
-    config = small_sweep(
-        run, root, adapt__starts=('none',), adapt__methods=(method,), adapt__keep_params=1,
-    )  # fmt: skip
+    options = dict(adapt__starts=('none',), adapt__keep_params=1, adapt__buckets=(0, 2))
+    config = small_sweep(run, root, adapt__methods=(method,), **options)
     workdir = tmp_path / 'run'
     sweep.sweep(config, str(workdir))
     rows = {row['bucket']: row for row in rows_of(workdir)}
@@ -524,9 +491,8 @@ def test_without_source_training_and_with_parameters_kept(run, root, tmp_path, c
     evaluate.main(['evaluate', f'--workdir={folder}', f'--tasks={task}', '--split=test'])
     scores = json.loads((folder / 'eval/0/test' / task / 'metrics.json').read_text())['scores']
     assert float(rows['0']['score']) == pytest.approx(scores[rows['0']['metric']], rel=1e-12)
-    about = json.loads((folder / 'config.json').read_text())
-    about['config']['data']['root'] = str(tmp_path / 'elsewhere')  # As if it had been moved.
-    (folder / 'config.json').write_text(json.dumps(about))
+    with edits.edited(folder / 'config.json') as about:
+        about['config']['data']['root'] = str(tmp_path / 'elsewhere')  # As if it had been moved.
     model = predict.load(str(folder))
     (answer,) = model.tag(['a']) if view == 'tagging' else model.classify(['a'])
     labels = set(answer.tags if view == 'tagging' else answer.probabilities)
@@ -596,18 +562,10 @@ def refuse(root, tmp_path, capfd):
         ('tagging', {'adapt__buckets': (6,)}, 'there are 5, counted from 0; request fewer'),
         ('tagging', {'adapt__buckets': (4, 2)}, 'config.adapt.buckets is (4, 2); give a number N'),
         ('tagging', {'adapt__at_once': 12}, 'config.adapt.at_once is 12, but 8 devices'),
-        (
-            'tagging',
-            {'adapt__lengths__inputs': 33},
-            'source model accepts at most 32 tokens; set it to 32',
-        ),
+        ('tagging', {'adapt__lengths__inputs': 33}, 'accepts at most 32 tokens; set it to 32'),
         ('tagging', {'mesh__tensor': 2}, 'config.mesh.tensor is 2, but every adaptation runs on'),
         ('tagging', {'source__lora__rank': 2}, 'trained with LoRA of rank 2'),
-        (
-            'tagging',
-            {'task': 'mldoc'},
-            'the source model is trained for tagging, but mldoc is classif',
-        ),
+        ('tagging', {'task': 'mldoc'}, 'is trained for tagging, but mldoc is classif'),
         ('tagging', {'source_workdir': 'nowhere'}, 'there is no folder nowhere'),
     ],
 )

@@ -49,15 +49,12 @@ def test_two_judges_rate_a_study(open_page, tmp_path, capsys):
 
     anna = open_page(tmp_path / 'anna.html', DESK)
     assert anna.locator('#guidelines').get_attribute('open') is not None
-    anna.screenshot(path=tmp_path / 'desk_guidelines.png')
     anna.click('#start')
     for number in range(12):
         assert f'Item {number + 1} of 12' in anna.inner_text('#count')
         for text in anna.locator('.texts .text').all_inner_texts():
             for _ in range(3):
                 anna.keyboard.press('5' if good(text) else '2')
-        if number == 0:
-            anna.screenshot(path=tmp_path / 'desk_ratings.png')
         anna.keyboard.press('Enter')
     assert 'answered every item' in anna.inner_text('#item')
     files = [save(anna, '#save-all', tmp_path)]
@@ -65,14 +62,12 @@ def test_two_judges_rate_a_study(open_page, tmp_path, capsys):
 
     ben = open_page(tmp_path / 'ben.html', PHONE)
     ben.click('#start')
-    for number in range(12):
+    for _ in range(12):
         for card in ben.locator('.texts .card').all():
             value = 4 if good(card.locator('.text').inner_text()) else 1
             for row in card.locator('fieldset').all():
                 row.locator('label').nth(value - 1).click()
         assert fits(ben)
-        if number == 0:
-            ben.screenshot(path=tmp_path / 'phone_ratings.png')
         ben.click('#next')
     files.append(save(ben, '#save', tmp_path))
 
@@ -94,13 +89,11 @@ def test_a_judge_stops_and_goes_on(open_page, tmp_path):
     write(tmp_path, study)
     page = open_page(tmp_path / 'anna.html', PHONE)
     page.click('#start')
-    assert (
-        page.locator('.texts .text').first.evaluate('e => getComputedStyle(e).direction') == 'rtl'
-    )
-    assert page.locator('.source .text').evaluate('e => getComputedStyle(e).direction') == 'ltr'
+    for texts, direction in (('.texts', 'rtl'), ('.source', 'ltr')):
+        text = page.locator(f'{texts} .text').first
+        assert text.evaluate('e => getComputedStyle(e).direction') == direction
     for key in ('1', '2', '3', '4', '1', '3'):
         page.keyboard.press(key)
-    page.screenshot(path=tmp_path / 'phone_choices.png', full_page=True)
     assert '1 answered' in page.inner_text('#count') and fits(page)
     # What was the worst becomes the best: the worst is open again.
     page.locator('fieldset').nth(0).locator('label').nth(1).click()
@@ -136,7 +129,6 @@ def test_a_judge_stops_and_goes_on(open_page, tmp_path):
     again = json.loads(save(other, '#save-all', tmp_path / 'again').read_text())
     assert again['answers'] == saved['answers']
     assert 'is not finished: 11 of 12 items' in answers.read([str(path)], study).notes[-1]
-    other.screenshot(path=tmp_path / 'desk_overview.png')
 
 
 def test_texts_stay_texts(open_page, tmp_path):
@@ -161,15 +153,10 @@ def test_texts_stay_texts(open_page, tmp_path):
 def test_a_person_corrects_a_sheet(open_page, tmp_path):
     """Texts change, one example is left out; a reload and the saved file keep all of it."""
     sheet = corrections.Sheet(
-        name='qg-ar-001',
-        title='Correct it',
-        source_lang='en',
-        lang='ar',
-        fields=('passage', 'question'),
-        rules=('Be right.',),
+        name='qg-ar-001', title='Correct it', source_lang='en', lang='ar', rules=('Be right.',),
+        fields=('passage', 'question'), texts=tuple((f'P{i}', f'<b>Q{i}</b>') for i in range(3)),
         sources=tuple((f'Passage {i}', f'Question {i}?') for i in range(3)),
-        texts=tuple((f'P{i}', f'<b>Q{i}</b>') for i in range(3)),
-    )
+    )  # fmt: skip
     path = tmp_path / 'sheet.html'
     path.write_text(corrections.document(sheet), encoding='utf-8')
     page = open_page(path, PHONE)
@@ -184,7 +171,6 @@ def test_a_person_corrects_a_sheet(open_page, tmp_path):
     areas.nth(1).fill('  صحيح\n"now"')
     page.click('#done')
     assert 'Item 2 of 3, 1 finished' in page.inner_text('#count')
-    page.screenshot(path=tmp_path / 'phone_corrections.png', full_page=True)
     page.click('#out')
     page.reload()
     page.wait_for_selector('textarea')
@@ -202,6 +188,5 @@ def test_a_person_corrects_a_sheet(open_page, tmp_path):
     other.click('#overview')
     other.set_input_files('input[type=file]', whole)
     other.wait_for_function("document.querySelector('#result').textContent.includes('here again')")
-    other.screenshot(path=tmp_path / 'desk_overview.png')
     again = corrections.read(str(save(other, '#save-all', tmp_path)))
     assert again.texts == corrections.read(str(whole)).texts

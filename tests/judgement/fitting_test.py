@@ -1,5 +1,7 @@
 """Regressors are scikit-learn's; the best one for held-out ratings is kept, and fitted again."""
 
+import contextlib
+import io
 import json
 
 import judging
@@ -11,8 +13,6 @@ from xlbench import annotate, metrics, score
 from xlbench.metrics import fitted_rating
 from xlbench.reporting.statistics import correlation
 from xlbench.system.errors import UserError
-
-TIES = ('DecisionTree', 'Bagging', 'GradientBoosting', 'RandomForest')
 
 
 def test_regressors_equal_the_reference(golden):
@@ -56,11 +56,18 @@ def rated(tmp_path, count=40):
     return path
 
 
-def test_a_rating_is_fitted_and_scores(tmp_path, capsys):
-    path, file = rated(tmp_path), tmp_path / 'rating.json'
-    flags = [str(path), f'--output={file}', '--target=Grammar']
-    assert annotate.main(['annotate', 'fit', *flags]) == 0
-    said = capsys.readouterr().out
+@pytest.fixture(scope='module')
+def fitted(tmp_path_factory):
+    """(the file of a fitted rating, what was said)"""
+    folder, said = tmp_path_factory.mktemp('fitted'), io.StringIO()
+    flags = [str(rated(folder)), f'--output={folder}/rating.json', '--target=Grammar']
+    with contextlib.redirect_stdout(said):
+        assert annotate.main(['annotate', 'fit', *flags]) == 0
+    return folder / 'rating.json', said.getvalue()
+
+
+def test_a_rating_is_fitted_and_scores(fitted, tmp_path, capsys):
+    file, said = fitted
     for words in ('GradientBoosting', '48 texts fit, 16 choose and 16 test', 'spearman', 'bleu'):
         assert words in said
     fit = fitted_rating.load(str(file))
@@ -91,7 +98,7 @@ def test_a_rating_is_fitted_and_scores(tmp_path, capsys):
     assert json.loads(result.read_text())['scores']['fitted_rating'] == pytest.approx(mean)
 
 
-def test_wrong_ratings_and_files_end_in_one_line(tmp_path):
+def test_wrong_ratings_and_files_end_in_one_line(fitted, tmp_path):
     path, file = rated(tmp_path), tmp_path / 'rating.json'
     with pytest.raises(UserError, match='rated for Grammar, Fluency, mean'):
         annotate.main(['annotate', 'fit', str(path), f'--output={file}', '--target=Tone'])
@@ -111,19 +118,15 @@ def test_wrong_ratings_and_files_end_in_one_line(tmp_path):
     with pytest.raises(UserError, match='exists and is not a fitted rating'):
         annotate.main(['annotate', 'fit', str(path), f'--output={file}'])
     assert file.read_text() == '{"mine": 1}'
-    file.unlink()
-    annotate.main(['annotate', 'fit', str(path), f'--output={file}'])
-    whole = json.loads(file.read_text())
-    for i, (change, message) in enumerate(
-        (
-            ({'format': 'x'}, 'is not a fitted rating'),
-            ({'features': ['bleu']}, 'do not fit its 1 features'),
-            ({'y': whole['y'][1:]}, 'do not fit'),
-            ({'regressor': 'os.system'}, 'unknown regressor of'),
-            ({'x': []}, 'length >= 1'),
-        )
+    whole = json.loads(fitted[0].read_text())
+    wrong = tmp_path / 'wrong.json'
+    for change, message in (
+        ({'format': 'x'}, 'is not a fitted rating'),
+        ({'features': ['bleu']}, 'do not fit its 1 features'),
+        ({'y': whole['y'][1:]}, 'do not fit'),
+        ({'regressor': 'os.system'}, 'unknown regressor of'),
+        ({'x': []}, 'length >= 1'),
     ):
-        wrong = tmp_path / f'{i}.json'
         wrong.write_text(json.dumps(whole | change))
         with pytest.raises(UserError, match=message):
             fitted_rating.load(str(wrong))

@@ -33,24 +33,16 @@ def test_a_study_is_made_from_its_seed():
     firsts = [slots[0] for slots in anna.slots]
     assert 2 < firsts.count('system-0') < 10  # Neither system always comes first.
     assert anna.page != ben.page
-    sampled = studies.make(
-        [judging.source('a', '?'), judging.source('b', '!', 9)],
-        studies.SCALES['ratings'],
-        ['anna'],
-        items=5,
-        seed=1,
-    )
+    both = [judging.source('a', '?'), judging.source('b', '!', 9)]
+    sampled = studies.make(both, studies.SCALES['ratings'], ['anna'], items=5, seed=1)
     assert len(sampled.items) == 5 and all(int(item.id) < 9 for item in sampled.items)
 
 
 def test_judges_see_no_mark_that_is_for_models():
-    rows = {
-        '0': sources.Prediction(
-            prediction='Was ist alt?', input='<de> Rom ist <alt>. <answer> Rom', target='Was?'
-        )
-    }
-    plain = {'0': msgspec.structs.replace(rows['0'], input='Rom ist <alt>. <answer> Rom')}
-    both = [sources.Source(n, n, {'mtg_qg_en_de': r}) for n, r in (('a', rows), ('b', plain))]
+    text = 'Rom ist <alt>. <answer> Rom'
+    one = sources.Prediction(prediction='Was ist alt?', input=f'<de> {text}', target='Was?')
+    other = msgspec.structs.replace(one, input=text)
+    both = [sources.Source(n, n, {'mtg_qg_en_de': {'0': x}}) for n, x in (('a', one), ('b', other))]
     study = studies.make(both, studies.SCALES['ratings'], ['anna'], items=0, seed=1)
     assert study.items[0].input == 'Rom ist <alt>.\n\nAnswer: Rom'
 
@@ -80,13 +72,10 @@ def test_a_page_is_blind_and_loads_nothing():
 
 def test_ratings_by_hand(tmp_path):
     study = judging.study()
+    ways = {'anna': rating, 'ben': lambda s, a, i: rating(s, a, i) + (a == 'Grammar')}
     paths = [
-        judging.write(tmp_path, 'a.json', judging.answers(study, 'anna', rating)),
-        judging.write(
-            tmp_path,
-            'b.json',
-            judging.answers(study, 'ben', lambda s, a, i: rating(s, a, i) + (a == 'Grammar')),
-        ),
+        judging.write(tmp_path, f'{judge}.json', judging.answers(study, judge, way))
+        for judge, way in ways.items()
     ]
     judged = answers.read(paths, study)
     assert judged.judges == ('anna', 'ben') and not judged.notes
@@ -188,9 +177,7 @@ def test_unfinished_and_doubled_answers_are_named(tmp_path):
     doubled, absent, unfinished = judged.notes
     assert doubled.endswith(f'has the same answers as {paths[0]}, and counts once.')
     assert absent == 'No answers of cleo.'
-    assert re.match(
-        r'ben is not finished: 1 of 12 items of .* \(items 12 of the page\)', unfinished
-    )
+    assert re.match(r'ben is not finished: 1 of 12 .* \(items 12 of the page\)', unfinished)
     _, agreed, _ = scores.tables(study, judged)
     assert [str(cell) for cell in agreed.rows[1].cells[3:]] == ['24', '22']
     other = judging.answers(study, 'anna', lambda *_: 1)
@@ -285,12 +272,12 @@ def test_systems_from_files_and_runs(tmp_path, capsys):
     assert [item.lang for item in made.items[::2]] == ['de', 'en', 'es', 'fr']
     assert made.items[0].references == ['x'] and made.items[0].scores['a'] == {'loss': 1}
     (folder / 'predictions.jsonl').write_text('{"id": 0}\n')
-    with pytest.raises(UserError, match='has no prediction that is a text'):
-        annotate.main(['annotate', 'make', str(run), f'--output={tmp_path}/other'])
-    with pytest.raises(UserError, match='no predictions of mtg_tg_de_de'):
-        annotate.main(
-            ['annotate', 'make', str(run), f'--output={tmp_path}/other', '--tasks=mtg_tg_de_de']
-        )
+    for flags, message in (
+        ([], 'has no prediction that is a text'),
+        (['--tasks=mtg_tg_de_de'], 'no predictions of mtg_tg_de_de'),
+    ):
+        with pytest.raises(UserError, match=message):
+            annotate.main(['annotate', 'make', str(run), f'--output={tmp_path}/other', *flags])
 
 
 @pytest.mark.parametrize(
@@ -378,10 +365,10 @@ def test_sets_of_replies_are_preferred_and_drawn(tmp_path, capsys):
         first = 'chosen' if index == 0 else 'written'
         return first, ({*systems} - {first}).pop()
 
-    for judge in ('anna', 'ben'):
-        file = judging.answers(study, judge, prefer)
-        (tmp_path / f'{judge}.json').write_text(json.dumps(file))
-    files = [str(tmp_path / f'{judge}.json') for judge in ('anna', 'ben')]
+    files = [
+        judging.write(tmp_path, f'{judge}.json', judging.answers(study, judge, prefer))
+        for judge in ('anna', 'ben')
+    ]
     output = f'--output={tmp_path}/scores'
     mine = tmp_path / 'scores' / 'ratings.jsonl'  # Somebody's own, which stays.
     mine.parent.mkdir()
@@ -403,6 +390,5 @@ def test_sets_of_replies_are_preferred_and_drawn(tmp_path, capsys):
     assert report.main([runs[0], '--figure=2']) == 0
     assert '| retrieval (no run) | - | - | - | - |' in capsys.readouterr().out
     with pytest.raises(UserError, match='has no predictions of mrs_retrieval_de_de'):
-        annotate.main(
-            ['annotate', 'make', *make, '--tasks=mrs_retrieval_de_de', f'--output={tmp_path}/other']
-        )
+        flags = ['--tasks=mrs_retrieval_de_de', f'--output={tmp_path}/other']
+        annotate.main(['annotate', 'make', *make, *flags])

@@ -161,7 +161,7 @@ def xlbench_step(args: argparse.Namespace):
     corpus = types.SimpleNamespace(
         labels=[str(i) for i in range(LABELS)], dev=lambda shots: None, test=test, token_ids=ids,
         bucket_arrays=lambda *_: shots, ids_of=lambda _: (np.arange(len(ids)), len(ids)),
-        bucket_sizes=lambda _: shots['examples'].tolist(), of_words=False,
+        num_examples=lambda _: args.shots, of_words=False,
     )  # fmt: skip
     mesh = partitioning.make_mesh(devices=jax.devices()[:1])
     objective = objectives.build('classification')

@@ -216,11 +216,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Weights, Rows]):
         return facts | ({'num_return': self.keep, **self.ranker.facts} if self.ranker else {})
 
     def _ranked(
-        self,
-        ranker: Ranker,
-        prepared: Prepared,
-        records: Sequence[Mapping[str, Json]],
-        rows: Rows,
+        self, ranker: Ranker, prepared: Prepared, records: Sequence[Mapping[str, Json]], rows: Rows
     ) -> Rows:
         """The rows of examples with the ranker's scores of their texts, the best of these first."""
         eos_id = features.Conventions.of(prepared.manifest).eos_id

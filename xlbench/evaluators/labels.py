@@ -80,9 +80,7 @@ class LabelsEvaluator(base.Evaluator[base.Task, Params, Rows]):
         }
         return result, written
 
-    def _text(
-        self, record: features.Example, predicted: np.ndarray, labels: Sequence[str]
-    ) -> str:
+    def _text(self, record: features.Example, predicted: np.ndarray, labels: Sequence[str]) -> str:
         """The prediction for an example: from its label [], or from the labels of its row [inputs].
 
         A word has the label at its last piece, whose state may be its word's.

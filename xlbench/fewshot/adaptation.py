@@ -23,7 +23,7 @@ LoRA trains the head and thin matrices beside kernels that all lanes share.
 import collections
 import dataclasses
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from typing import NamedTuple
 
 import jax
@@ -65,7 +65,7 @@ class Adapter:
 
     def run(
         self, rows: Sequence[Row], at_once: int, keep: Collection[Row] = (), streams: int = 1
-    ) -> Iterator[Adapted]:
+    ) -> Generator[Adapted, None, None]:
         """Adapts to the buckets of all rows, `at_once` side by side; yields each that has ended.
 
         Args:
@@ -161,8 +161,10 @@ class Adapter:
         self, waiting: collections.deque[Row], at_once: int, keep: Collection[Row]
     ) -> Iterator[Adapted]:
         """Adapts to the rows that `waiting` still has whenever a slot is free."""
-        lanes, data, slots = self._lanes, self._data, [None] * at_once
-        state, done, ended = None, np.zeros((at_once, 2), int), []
+        lanes, data = self._lanes, self._data
+        slots: list[Row | None] = [None] * at_once
+        state, done = None, np.zeros((at_once, 2), int)
+        ended: list[tuple[Row, np.ndarray, jax.Array, int, Params | None]] = []
         while True:
             # A program is compiled once, by the first stream that calls it. Nothing in here waits
             # for the device.
@@ -183,16 +185,15 @@ class Adapter:
                 yield self._adapted(*one)  # While the device works.
             report = np.array(report)
             done = report[:, 1:3].copy()
-            ends = report[:, 0].astype(bool) & running
-            predicted = None
+            ends, ended = report[:, 0].astype(bool) & running, []
             if ends.any():
                 with self._dispatching:
                     predicted = lanes.predict(state, data, self._test, ends)
-            ended = []
-            for i in np.flatnonzero(ends):
-                row, slots[i] = slots[i], None
-                params = lanes.adapted(self._shots, state, i) if row in keep else None
-                ended.append((row, report[i], predicted, i, params))
+                for i, row in enumerate(slots):
+                    if row is not None and ends[i]:
+                        params = lanes.adapted(self._shots, state, i) if row in keep else None
+                        ended.append((row, report[i], predicted, i, params))
+                        slots[i] = None
         for one in ended:
             yield self._adapted(*one)
 
@@ -220,7 +221,7 @@ class Adapter:
             dev_score=curve[best_epoch - 1] if curve else None,
             best_epoch=best_epoch,
             epochs=epochs,
-            examples=corpus.bucket_sizes(self._shots)[row.bucket],
+            examples=corpus.num_examples(row),
             status='done',
             curve=curve,
         )

@@ -19,7 +19,7 @@ import dataclasses
 import pathlib
 import sys
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -76,11 +76,8 @@ def changes(
     total, places = np.bincount(number, difference), np.bincount(number)
     examples = np.bincount(np.unique(np.stack([number, rows]), axis=1)[0])
     order = np.lexsort((ids, -total))
-    columns = ids, total / len(tokens), places, examples
-    return [
-        Change(names[token], token, *rest)
-        for token, *rest in zip(*(column[order].tolist() for column in columns), strict=True)
-    ]
+    found = (x[order].tolist() for x in (ids, total / len(tokens), places, examples))
+    return [Change(names[token], token, *rest) for token, *rest in zip(*found, strict=True)]
 
 
 def find(sweep: Sweep, language: str, shots: int, bucket: int) -> Row:
@@ -107,7 +104,7 @@ def names_of(ids: Sequence[int], tokenizer: tokenizers.Tokenizer) -> dict[int, s
     texts = tokenizer.decode_batch([[token] for token in ids])
     named = {token: text or f'[{token}]' for token, text in zip(ids, texts, strict=True)}
     special = (tokenizer.bos_id, '[CLS]'), (tokenizer.eos_id, '[SEP]'), (tokenizer.unk_id, '[UNK]')
-    return named | dict(special)
+    return named | {token: name for token, name in special if token is not None}
 
 
 def compare(
@@ -137,7 +134,8 @@ def compare(
     vocabulary = test.manifest['vocabulary']['size']
     block = dict(config_lib.read_config(str(source)).model) | {'dtype': 'float32'}
     model = runs.build_model(block, vocabulary, test.manifest['labels'])
-    encoder = bert.Bert(dataclasses.replace(model.config, matmul_dtype=None))
+    encoder: Any = bert.Bert(dataclasses.replace(model.config, matmul_dtype=None))
+    rows: list[features.Example | list[features.Example]]
     rows = [*examples, *[[]] * (-len(examples) % BATCH_SIZE)]
     conventions = features.Conventions.of(test.manifest)
     layout = features.Layout({'inputs': sweep.max_tokens}, conventions)
@@ -153,21 +151,21 @@ def compare(
         weights = encoder.apply({'params': params}, *inputs, **about, method='first_attention')
         return weights.mean(1)
 
-    looks = []
-    for workdir in map(str, (source, adapted)):
+    def of_workdir(workdir: str) -> np.ndarray:
         step = checkpoints.find_step(workdir, 'best')
         names = [n for n in checkpoints.param_shapes(workdir, step) if n.startswith('encoder/')]
         params = checkpoints.read_params(workdir, step, names)
         params = traverse_util.unflatten_dict(params, sep='/')['encoder']
-        rows = np.concatenate([look(params, batch) for batch in batches])
-        looks.append(rows[: len(examples)])
+        return np.concatenate([look(params, batch) for batch in batches])[: len(examples)]
+
+    before, after = map(of_workdir, (str(source), str(adapted)))
     tokens, segments = (
         np.concatenate([batch[f'encoder_{key}'] for batch in batches])[: len(examples)]
         for key in ('input_tokens', 'segment_ids')
     )
     tokenizer = tokenizers.of_workdir(source, config_lib.read_about(str(source)))
     names = names_of(np.unique(tokens).tolist(), tokenizer)
-    return changes(np.where(segments > 0, tokens, -1), *looks, names)
+    return changes(np.where(segments > 0, tokens, -1), before, after, names)
 
 
 def of_bucket(
@@ -217,11 +215,8 @@ def table(made: Sequence[Change], top: int = 10) -> Table:
     losses = [one for one in made[::-1][:top] if one.change < 0]
     return Table(
         'Change of attention from the first token, topmost layer, percent points',
-        (
-            Column('percent points', 'change'),
-            Column('occurs', 'places'),
-            Column('occurs', 'examples'),
-        ),
+        (Column('percent points', 'change'), Column('occurs', 'places'),
+         Column('occurs', 'examples')),
         tuple(
             TableRow(one.token, kind, (
                 Cell(one.change, decimals=2, sign='+'),

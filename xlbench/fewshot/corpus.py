@@ -14,6 +14,7 @@ The arrays of a number of shots do not depend on the buckets or the other number
 asked for: a sweep that grows keeps the programs, shapes and random numbers that it started with.
 """
 
+import dataclasses
 import functools
 import itertools
 import pathlib
@@ -57,9 +58,9 @@ class EvalSet:
         for tagging in their [rows * width]; -1 at separators.
     """
 
-    batches: tuple[dict[str, jax.typing.ArrayLike], ...]
-    gold: jax.typing.ArrayLike
-    take: jax.typing.ArrayLike
+    batches: tuple[dict[str, np.ndarray], ...]  # Arrays of jax once they are on devices.
+    gold: np.ndarray
+    take: np.ndarray
 
     def each(self) -> Iterator[dict[str, np.ndarray]]:
         """Yields the batches one by one."""
@@ -76,13 +77,13 @@ def needed(
     Published buckets that are missing in the data root make no dev examples.
     """
     # The dev set of a number of shots must not depend on which others are asked for.
-    numbers = shots
+    numbers = {*shots}
     if dev == 'other_shots':
         published = pathlib.Path(root) / 'fewshot' / 'buckets' / task
         allowed = topics.shots(task) or shots
         there = [k for k in allowed if (published / f'{k}-shots').is_dir()]
-        numbers = {*shots, *(there or allowed)}
-    splits = ['test', *(f'shots_{number}' for number in sorted({*numbers}))]
+        numbers |= {*(there or allowed)}
+    splits = ['test', *(f'shots_{number}' for number in sorted(numbers))]
     splits += ['validation'] if dev == 'validation' else []
     return [(topics.task_name(task, lang), split) for split in splits]
 
@@ -170,7 +171,9 @@ class Corpus:
         buckets = self._buckets[shots]
         most = max(map(len, buckets))
         longest = max(len(record['inputs']) for record in self._records[f'shots_{shots}'])
-        rows = [row for bucket in buckets for row in [*bucket, *[[]] * (most - len(bucket))]]
+        rows: list[Example | list[Example]] = []
+        for bucket in buckets:
+            rows += [*bucket, *[[]] * (most - len(bucket))]
         width = min(up_to(PLACES, longest), self._limit)
         arrays = {
             name: array.reshape(len(buckets), most, *array.shape[1:])
@@ -182,6 +185,10 @@ class Corpus:
     def bucket_sizes(self, shots: int) -> list[int]:
         """Counts the examples of each bucket that there is; some published ones are empty."""
         return [len(bucket) for bucket in self._buckets[shots]]
+
+    def num_examples(self, row: results.Row) -> int:
+        """Counts the examples of the bucket of an adaptation; 0 without one."""
+        return 0 if row.bucket is None else len(self._buckets[row.shots][row.bucket])
 
     def dev(self, shots: int) -> EvalSet | None:
         """Returns the dev set that stops adaptations with this number of shots; None for 'none'."""
@@ -274,7 +281,8 @@ class Corpus:
             stacks, starts = self._packed(records)
             gold, take = self._words(records, starts)
         else:
-            stacks, starts = self._apart(_Records(self._test, records))
+            examples = _Records(self._test.folder, self._test.manifest, records=records)
+            stacks, starts = self._apart(examples)
             gold, take = np.array([record['targets'][0] for record in records]), starts
         made = tuple(compacted(stack, self._compact) for stack in stacks)
         return EvalSet(made, gold.astype(np.int32), take.astype(np.int32))
@@ -330,7 +338,9 @@ class Corpus:
             columns += [np.stack([tags[scored], start + places[scored]]), np.full((2, 1), -1)]
         return np.concatenate(columns, axis=1)
 
-    def _features(self, rows: Sequence[Sequence[Example]], width: int) -> dict[str, np.ndarray]:
+    def _features(
+        self, rows: Sequence[Example | Sequence[Example]], width: int
+    ) -> dict[str, np.ndarray]:
         """Returns the features of rows of examples, [rows, ...]."""
         layout = features.Layout({'inputs': width}, self._conventions, {'inputs': self._limit})
         return features.VIEWS[self._view](rows, layout)
@@ -342,11 +352,11 @@ class Corpus:
         return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.int32)
 
 
-class _Records:
+@dataclasses.dataclass(frozen=True)
+class _Records(prepared.Prepared):
     """Examples like those of a prepared split, in memory, as EvalBatches reads the split itself."""
 
-    def __init__(self, of: prepared.Prepared, records: Sequence[Example]):
-        self.manifest, self.name, self.split, self.records = of.manifest, of.name, of.split, records
+    records: Sequence[Example] = ()
 
     def __len__(self) -> int:
         return len(self.records)

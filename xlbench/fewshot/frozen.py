@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import flax.linen as nn
 import jax
@@ -28,15 +29,15 @@ CPU_TOKENS_AT_ONCE = 1024
 class Head:
     """A head of models.heads behind an encoder: objectives call it with states as its tokens."""
 
-    model: nn.Module
-    label: Callable[..., jax.Array]  # A method of the model's class.
+    model: Any  # An nn.Module; mypy takes what its `apply` returns for more than that.
+    label: Callable[..., jax.Array] | str  # A method of the model's class.
 
     def apply(
         self,
         variables: Mapping[str, Params],
         states: jax.Array,
         segment_ids: jax.Array,
-        **options: bool | Mapping[str, jax.Array],
+        **options: Any,  # As nn.Module.apply takes them.
     ) -> jax.Array:
         """States [..., emb_dim] -> logits [..., labels]."""
         del segment_ids
@@ -55,7 +56,7 @@ class FrozenEncoder:
     def __init__(
         self, model: nn.Module, objective: Objective, params: Params, corpus: Corpus, mesh: Mesh
     ):
-        self.model = resized(model, len(corpus.token_ids))
+        self.model: Any = resized(model, len(corpus.token_ids))
         flat = traverse_util.flatten_dict(params, sep='/')
         flat[EMBEDDING] = flat[EMBEDDING][corpus.token_ids]
         tree = traverse_util.unflatten_dict(flat, sep='/')
@@ -156,11 +157,11 @@ class FrozenEncoder:
 
     def _of_eval(self, examples: EvalSet) -> np.ndarray:
         """Returns [W, emb_dim]; 0 at separators."""
-        states, start = None, 0
+        states, start = np.zeros(0), 0
         for batch in examples.each():
             x = self._states(batch)
             x = x.reshape(-1, x.shape[-1])
-            if states is None:
+            if not start:
                 states = np.zeros((len(examples.take), x.shape[-1]), x.dtype)
             here = (examples.take >= start) & (examples.take < start + len(x))
             states[here] = x[examples.take[here] - start]

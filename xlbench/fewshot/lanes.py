@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import flax.linen as nn
 import jax
@@ -68,8 +68,8 @@ class LaneData:
 
     dev: EvalSet | None
     params: Params
-    shared: dict[str, jax.Array]
-    shots: dict[str, jax.Array]
+    shared: dict[str, Any]
+    shots: dict[str, Any]
 
 
 def assigned(slots: Sequence[Row | None]) -> dict[str, np.ndarray]:
@@ -114,10 +114,11 @@ class Lanes:
         if self.method.fresh:
             head = 'cosine' if self.method.cosine else 'linear'
             model = model.clone(config=dataclasses.replace(model.config, head=head))
-        self._trained_model = self._predicting_model = model
+        self._trained_model: Any = model  # Or a head in place of the whole.
+        self._predicting_model: Any = model
         if not self.method.runs_encoder:  # It has read dev and test sets before.
             # What a frozen pooler gave, the last layer alone reads.
-            label = type(model).label if self._hidden else heads.Classifier.label
+            label = 'label' if self._hidden else heads.Classifier.label
             self._predicting_model = Head(model, label)
         if not (self.method.runs_encoder or self.rereads):
             self._trained_model = self._predicting_model
@@ -150,8 +151,9 @@ class Lanes:
         """Returns the parameters to start from, with LoRA's leaves beside its targets."""
         if not self.method.lora:
             return self.frozen.params
+        options: dict[str, Any] = {**self.adapt.lora}
         try:
-            added = lora.Lora(**self.adapt.lora)
+            added = lora.Lora(**options)
         except UserError as error:
             raise UserError(str(error).replace('config.lora', 'config.adapt.lora')) from None
         boxed = lambda x: nn.LogicallyPartitioned(x, (None,) * x.ndim)  # noqa: E731
@@ -200,7 +202,7 @@ class Lanes:
         if not self.method.runs_encoder:
             return self.frozen.evaluated(examples, self._hidden)
         stacks = tuple(self._renumbered(shots, stack) for stack in examples.batches)
-        return examples.replace(batches=stacks)
+        return dataclasses.replace(examples, batches=stacks)
 
     def _renumbered(self, shots: int, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Renumbers tokens as `Corpus.ids_of` counts them, where lanes train its first ids."""
@@ -242,7 +244,7 @@ class Lanes:
             **assigned,
         )
 
-    def _fresh(self, params: Params, seed: jax.Array) -> Params:
+    def _fresh(self, params: Any, seed: jax.Array) -> Params:
         """Returns the parameters that a lane starts from."""
         # Epochs count from 1.
         key = jax.random.fold_in(jax.random.key(seed), 0)
@@ -281,8 +283,8 @@ class Lanes:
         )
         best, best_score, best_epoch = state.best, state.best_score, epoch
         scores = state.scores
-        if data.dev is not None:
-            score = _each_lane(lambda params: self._score(params, data), params, ~state.ended)
+        if (dev := data.dev) is not None:
+            score = _each_lane(lambda params: self._score(params, data, dev), params, ~state.ended)
             better = _higher(score, best_score) & ~state.ended
             best, best_score, best_epoch = _select(
                 better, (params, score, epoch), (best, best_score, state.best_epoch)
@@ -291,7 +293,8 @@ class Lanes:
             here &= ~state.ended[:, None]
             scores = jnp.where(here[..., None], score[:, None], scores)
         ended = (epoch >= self.adapt.epochs) | (epoch - best_epoch >= self.adapt.patience)
-        return state.replace(
+        return dataclasses.replace(
+            state,
             params=params,
             moments=moments,
             best=best,
@@ -364,16 +367,16 @@ class Lanes:
         shared = data.shared if self.method.runs_encoder else {}
         model, every = _whole(self._predicting_model, params, shared)
 
-        def labels(batch):
+        def predict(batch):
             return self._objective.row_losses(model, every, batch)['predicted'].reshape(-1)
 
-        labels = [jax.lax.map(labels, stack).reshape(-1) for stack in examples.batches]
+        labels = [jax.lax.map(predict, stack).reshape(-1) for stack in examples.batches]
         return jnp.where(examples.take >= 0, jnp.concatenate(labels)[examples.take], -1)
 
-    def _score(self, params: Params, data: LaneData) -> jax.Array:
+    def _score(self, params: Params, data: LaneData, dev: EvalSet) -> jax.Array:
         """Scores a lane on the development set: [2] int32, numerator and denominator."""
         # Of accuracy, or of F1, 2 right / (predicted + gold): equal scores are so on every device.
-        gold, labels = data.dev.gold, self._labels(params, data, data.dev)
+        gold, labels = dev.gold, self._labels(params, data, dev)
         if not self._of_words:
             return jnp.stack([jnp.sum(labels == gold), jnp.int32(len(gold))])
         found = self._chunks.compare(gold, labels, jnp, jax.lax.cummax)

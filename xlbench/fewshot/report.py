@@ -110,7 +110,7 @@ def comma_separated(systems: Iterable[System]) -> str:
         of_group: dict[Group, tuple[object, ...]] = {}
         for group, stats in sorted(system.groups.items()):
             counts = (len(stats.scores), len(stats.empty)) if group.shots else ('', '')
-            numbers = (stats.mean, '', '', '', '') if stats.rows else ('',) * 5
+            numbers: tuple[object, ...] = (stats.mean, '', '', '', '') if stats.rows else ('',) * 5
             if group.shots and stats.rows:
                 scores = stats.scores.tolist()
                 spread = (stats.deviation, statistics.pstdev(scores))

@@ -158,12 +158,7 @@ class Journal:
         self._keys.add(row.key)
 
     def add_gold(
-        self,
-        task: str,
-        language: str,
-        gold: np.ndarray,
-        labels: Sequence[str],
-        num_examples: int,
+        self, task: str, language: str, gold: np.ndarray, labels: Sequence[str], num_examples: int
     ) -> None:
         """Writes the right labels of a test set, [W] numbers of `labels` and -1 at separators.
 

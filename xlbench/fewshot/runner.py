@@ -139,11 +139,11 @@ class Runner:
             if not left[0].shots:
                 self._zero_shot(left.pop(0), frozen)
             for row in left:
-                if not corpus.bucket_sizes(row.shots)[row.bucket]:
+                if not corpus.num_examples(row):
                     self._add(replace(row, examples=0, status='empty'))
-            left = [row for row in left if corpus.bucket_sizes(row.shots)[row.bucket]]
-            for method, rows in itertools.groupby(left, lambda row: row.method):
-                self._run_method(method, [*rows], frozen)
+            left = [row for row in left if corpus.num_examples(row)]
+            for method, of_method in itertools.groupby(left, lambda row: row.method):
+                self._run_method(method, [*of_method], frozen)
 
     def _add(self, row: Row, predicted: np.ndarray | None = None, num_buckets: int = 0) -> None:
         self.journal.add(row, predicted, num_buckets)
@@ -188,16 +188,18 @@ class Runner:
             f'{len(rows)} adaptations, {at_once * streams} at once'
         )
         said, scores, coming = time.monotonic(), [], None
-        may_compile = following and adapter.may_compile_beside(at_once, streams)
-        keep = [row for row in rows if row.bucket < self.adapt.keep_params]
+        may_compile = bool(following) and adapter.may_compile_beside(at_once, streams)
+        keep = [row for row in rows if row.bucket in range(self.adapt.keep_params)]
         # An error does not go on before the streams have ended.
         with contextlib.closing(adapter.run(rows, at_once, keep, streams)) as adapted:
             for row, predicted, params in adapted:
-                if may_compile and not coming:  # This group's own programs are there by now.
+                # This group's own programs are there by now.
+                if following and may_compile and not coming:
                     coming = beside.submit(self._adapter, lanes, following[0].group, ahead=True)
                 if params is not None:
                     self._keep(row, params)
                 self._add(row, predicted, len(lanes.frozen.corpus.bucket_sizes(group.shots)))
+                assert row.score is not None  # It has ended.
                 scores.append(row.score)
                 if time.monotonic() - said > SAY_EVERY or len(scores) == len(rows):
                     said = time.monotonic()
@@ -221,8 +223,8 @@ class Runner:
 
     def _track(self, row: Row, scores: Sequence[float]) -> None:
         """Gives the trackers the scores of a row's group; their step is a result of the sweep."""
-        values = {'mean': np.mean(scores), 'min': min(scores), 'max': max(scores)}
-        scalars = {f'{row.group.name}/{row.metric}_{k}': float(one) for k, one in values.items()}
+        values = {'mean': float(np.mean(scores)), 'min': min(scores), 'max': max(scores)}
+        scalars = {f'{row.group.name}/{row.metric}_{k}': one for k, one in values.items()}
         self.log.track(self._done, scalars, {})
 
     def _keep(self, row: Row, params: Params) -> None:

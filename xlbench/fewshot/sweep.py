@@ -175,7 +175,7 @@ def search(config: ConfigDict, adapt: Adapt, workdir: str, joined: str) -> None:
         if scored is None:
             raise UserError(f'{folder} has no {best.score}, which chooses the learning rate')
         scores[folder] = scored.score
-    chosen = (max if best.mode == 'max' else min)(scores, key=scores.get)
+    chosen = (max if best.mode == 'max' else min)(scores, key=lambda folder: scores[folder])
     listed = ', '.join(f'{os.path.basename(name)} {score:.2f}' for name, score in scores.items())
     print(f'{best.score}: {listed}; {os.path.basename(chosen)} is adapted', flush=True)
     os.rename(chosen, os.path.join(workdir, 'source'))

@@ -29,12 +29,7 @@ class Source:
 
 
 def read(
-    places: Sequence[str],
-    step: str,
-    split: str,
-    tasks: Sequence[str],
-    task: str,
-    sets: int = 0,
+    places: Sequence[str], step: str, split: str, tasks: Sequence[str], task: str, sets: int = 0
 ) -> list[Source]:
     """Reads the systems that are to be judged.
 

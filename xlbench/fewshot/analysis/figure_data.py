@@ -125,7 +125,7 @@ def read_words(group: Adaptations) -> Words:
         raise UserError(
             f'the prepared test set of {sweep.task} in {language} is not the one that was scored'
         )
-    there = collections.defaultdict(set)
+    there: dict[int | None, set[str]] = collections.defaultdict(set)
     shots = sweep.open_prepared(language, f'shots_{group.shots}')
     for record in shots.read(range(len(shots))):
         there[int(record['bucket'])].update(record['inputs_pretokenized'].split(' '))

@@ -38,7 +38,8 @@ def draw_all(systems: Sequence[System], output: str | pathlib.Path) -> list[Draw
     """
     folder = pathlib.Path(output)
     folder.mkdir(parents=True, exist_ok=True)
-    count, named = collections.Counter(), []
+    count: collections.Counter[str] = collections.Counter()
+    named = []
     for system in systems:
         count[system.task] += 1
         name = system.task + f'-{count[system.task]}' * (count[system.task] > 1)
@@ -78,8 +79,8 @@ def _write_csv(
 
 
 def _square_rows(
-    group: Adaptations, drawn: tuple[Sequence[str | int], np.ndarray]
-) -> Iterator[tuple[str | int | float, ...]]:
+    group: Adaptations, drawn: tuple[Sequence[str | int | None], np.ndarray]
+) -> Iterator[tuple[str | float | None, ...]]:
     """Yields row, column and value of a table whose rows have the names of its columns."""
     names, table = drawn
     for name, values in zip(names, table, strict=True):
@@ -88,20 +89,15 @@ def _square_rows(
 
 def _draw_panels(
     stem: pathlib.Path,
-    made: Mapping[tuple[Adaptations, int], Drawing],
-    columns: Sequence[str],
-    rows: Callable[[Adaptations, Drawing], Iterable[Sequence[str | float]]],
+    made: Mapping[tuple[Adaptations, int], Drawing],  # Of a group with K shots; 0: zero-shot.
+    columns: Sequence[str],  # Of the CSV, behind those of `_write_csv`.
+    rows: Callable[[Adaptations, Drawing], Iterable[Sequence[str | float | None]]],
     panel: Callable[[Figure, Axes, Adaptations, Drawing], None],
     size: tuple[float, float],
+    names: Mapping[str, str],  # For `Axes.set`.
     per_row: int = 3,
-    **names: str,
 ) -> str:
-    """Draws a panel for each language, or for those that gain most over zero-shot.
-
-    `made` has what is drawn of a group with K shots, 0 for the model without adaptation. The CSV
-    has the `columns` behind those of `_write_csv`; `names` are what `Axes.set` takes. The result is
-    what the caption says at its end, if there are more languages than panels.
-    """
+    """Draws the languages that gain most over zero-shot; the caption's end if there are more."""
     numbers = (
         (group.sweep.task, group.language, shots, *row)
         for (group, shots), one in made.items()
@@ -206,19 +202,15 @@ def _figure2(system: System, stem: pathlib.Path) -> tuple[str]:
         )  # fmt: skip
         for j, shots in enumerate(every):
             colour, marker = drawing.SHOTS[j % len(drawing.SHOTS)]
-            there = [(i, adapted.get((lang, shots))) for i, lang in enumerate(langs)]
-            there = [(i, group) for i, group in there if group]
+            found = ((i, adapted.get((lang, shots))) for i, lang in enumerate(langs))
+            there = [(i, group) for i, group in found if group]
             axes.errorbar(
                 [i + 0.2 * (j - (len(every) - 1) / 2) for i, _ in there],
                 [group.mean for _, group in there],
                 [group.deviation or 0.0 for _, group in there],
-                color=colour,
-                marker=marker,
-                markersize=4,
-                linestyle='none',
-                linewidth=1,
+                color=colour, marker=marker, markersize=4, linestyle='none', linewidth=1,
                 label=f'{shots}-shot',
-            )
+            )  # fmt: skip
         axes.set_xticks(places, langs)
         axes.set(title=system.task, ylabel=f'test {one.rows[0].metric}')
         axes.set_xlim(-0.5, len(places) - 0.5)
@@ -254,7 +246,7 @@ def _figure3(system: System, stem: pathlib.Path) -> tuple[str, str]:
 
     columns = ('words_of_bucket', 'improved_by_bucket', 'jaccard')
     names = dict(xlabel='improved by bucket', ylabel='words of bucket')
-    more = _draw_panels(stem, made, columns, _square_rows, panel, (3.2, 2.9), **names)
+    more = _draw_panels(stem, made, columns, _square_rows, panel, (3.2, 2.9), names)
     caption = (
         'Jaccard index of the words of a bucket (rows) and of those test words that zero-shot '
         'transfer labels incorrectly and the model adapted to a bucket (columns) labels correctly, '
@@ -286,7 +278,7 @@ def _figure4(system: System, stem: pathlib.Path) -> tuple[str, str]:
 
     columns = ('bucket', 'in_bucket', 'not_in_bucket')
     names = dict(xlabel='bucket', ylabel='improved words')
-    more = _draw_panels(stem, made, columns, rows, panel, (3.6, 2.5), **names)
+    more = _draw_panels(stem, made, columns, rows, panel, (3.6, 2.5), names)
     caption = (
         'words of the test set that zero-shot transfer labels incorrectly and the model adapted to '
         f'a bucket labels correctly, by whether they occur in that bucket.{more}'
@@ -320,8 +312,8 @@ def _figure5(system: System, stem: pathlib.Path) -> tuple[str]:
             axes.set_xticks(range(len(labels)), labels, rotation=30, ha='right')
 
     columns = ('gold', 'predicted', 'examples')
-    names = dict(per_row=2 if len(having) == 1 else 4, xlabel='predicted', ylabel='true')
-    more = _draw_panels(stem, made, columns, _square_rows, panel, (2.6, 2.5), **names)
+    names, per_row = dict(xlabel='predicted', ylabel='true'), 2 if len(having) == 1 else 4
+    more = _draw_panels(stem, made, columns, _square_rows, panel, (2.6, 2.5), names, per_row)
     caption = (
         'test examples by true label (rows) and predicted label (columns), the mean over buckets '
         f'of {having[0].shots}-shot transfer. The colour is the share of the true label.{more}'
@@ -361,7 +353,7 @@ def _figure6(system: System, stem: pathlib.Path) -> tuple[str]:
 
     columns = ('averaged', 'buckets', 'epoch', 'dev_score')
     names = dict(xlabel='epoch', ylabel=f'dev {system.metric}')
-    more = _draw_panels(stem, made, columns, rows, panel, (3.4, 2.6), **names)
+    more = _draw_panels(stem, made, columns, rows, panel, (3.4, 2.6), names)
     caption = (
         'dev score after each epoch, the mean over all buckets and over those whose first epoch is '
         f'the best, up to the last epoch that all of them have.{more}'

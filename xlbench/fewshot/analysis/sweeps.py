@@ -10,10 +10,11 @@ import functools
 import hashlib
 import json
 import math
+import operator
 import os
 import pathlib
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -45,8 +46,7 @@ class _Adapt(msgspec.Struct):
     def asks_for(self, group: Group) -> bool:
         """Returns whether the filters include a group."""
         named = (self.languages, self.shots, self.methods, self.starts)
-        pairs = zip(named, group, strict=True)
-        return all(values is None or value in values for values, value in pairs)
+        return all(x is None or value in x for x, value in zip(named, group, strict=True))
 
 
 class _Data(msgspec.Struct):
@@ -255,7 +255,7 @@ class Sweep:
             most = max(map(len, done.values()), default=0)
             full = {rate: of_rate for rate, of_rate in done.items() if len(of_rate) == most}
             rate = min(full, key=lambda rate: (-_mean_dev(full[rate]), rate or 0), default=None)
-            empty = sorted({row.bucket for row in of_group if row.status == 'empty'})
+            empty = sorted({row.bucket or 0 for row in of_group if row.status == 'empty'})
             made[group] = Adaptations(self, *group, tuple(full.get(rate, ())), tuple(empty), rate)
         return made
 
@@ -284,9 +284,9 @@ class Sweep:
 
 
 def _mean_dev(rows: Sequence[Row]) -> float:
-    scores = [row.dev_score for row in rows]
+    scores = [row.dev_score for row in rows if row.dev_score is not None]
     # fsum does not depend on the order in which adaptations ended.
-    return -math.inf if None in scores else math.fsum(scores) / len(scores)
+    return -math.inf if len(scores) < len(rows) else math.fsum(scores) / len(scores)
 
 
 # -----------------------------------------------------------------------------------------------
@@ -320,12 +320,12 @@ class Adaptations:
     @functools.cached_property
     def by_bucket(self) -> tuple[Row, ...]:
         """Returns the rows of the seed that has most buckets."""
-        return _most(self.rows, lambda row: row.seed, lambda row: row.bucket)
+        return _most(self.rows, 'seed', 'bucket')
 
     @functools.cached_property
     def by_seed(self) -> tuple[Row, ...]:
         """Returns the rows of the bucket that has most seeds."""
-        return _most(self.rows, lambda row: row.bucket, lambda row: row.seed)
+        return _most(self.rows, 'bucket', 'seed')
 
     @functools.cached_property
     def scores(self) -> np.ndarray:
@@ -365,17 +365,16 @@ class Adaptations:
     def zero_shot(self) -> float:
         """Returns the test score of the source-trained model in the sweep; NaN without one."""
         same = self.sweep.groups.get(Group(self.language, 0, ZERO_SHOT))
-        return same.rows[0].score if same and same.rows else math.nan
+        return same.mean if same and same.rows else math.nan
 
 
-def _most(
-    rows: Sequence[Row], same: Callable[[Row], int], order: Callable[[Row], int]
-) -> tuple[Row, ...]:
-    """Returns the most rows that are the `same`, in `order`; of equally many the first."""
-    groups = collections.defaultdict(list)
-    for row in sorted(rows, key=lambda row: (same(row), order(row))):
-        groups[same(row)].append(row)
-    return tuple(max(groups.values(), key=len, default=()))
+def _most(rows: Sequence[Row], same: str, order: str) -> tuple[Row, ...]:
+    """Returns the most rows with the `same` field, in `order`; of equally many the first."""
+    groups = collections.defaultdict[int | None, list[Row]](list)
+    for row in sorted(rows, key=operator.attrgetter(same, order)):
+        groups[getattr(row, same)].append(row)
+    most = max(groups.values(), key=len, default=[])
+    return tuple(most)
 
 
 # -----------------------------------------------------------------------------------------------
@@ -418,8 +417,8 @@ class SourceTraining:
     learning_rate: float | None
     batch_size: int | None
     epochs: float | None
-    dev: tuple[float, int] | str
-    test: tuple[float, int] | str
+    dev: tuple[float | None, int] | str
+    test: tuple[float | None, int] | str
 
 
 def read_source(workdir: pathlib.Path, task: str, language: str) -> SourceTraining | str:
@@ -431,7 +430,7 @@ def read_source(workdir: pathlib.Path, task: str, language: str) -> SourceTraini
         return str(error)
     name, metric = topics.task_name(task, language), topics.main_score(task)
 
-    def score(split: str) -> tuple[float, int] | str:
+    def score(split: str) -> tuple[float | None, int] | str:
         try:
             result = run.at(run.choose_step('best', split, metric), split).get(name)
         except errors.UserError as error:

@@ -36,14 +36,9 @@ class Way(NamedTuple):
 
 FULL = Way('full', 'source')
 METHODS = {
-    'full': 'full model',
-    'fc': 'FC only',
-    'fc_pooler': 'FC+Pooler',
-    'cos_pooler': 'COS+Pooler',
-    'fc_reset_pooler': 'FC(reset)+Pooler',
-    'lora': 'LoRA',
-    PROMPT: 'prompts',
-}
+    'full': 'full model', 'fc': 'FC only', 'fc_pooler': 'FC+Pooler', 'cos_pooler': 'COS+Pooler',
+    'fc_reset_pooler': 'FC(reset)+Pooler', 'lora': 'LoRA', PROMPT: 'prompts',
+}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,7 +163,7 @@ class System:
         return read_source(self.sweeps[0].source_workdir, self.task, self.source_language)
 
     @property
-    def source_score(self) -> tuple[float, int] | str:
+    def source_score(self) -> tuple[float | None, int] | str:
         """Returns that model's test score in its own language, of how many; or why not."""
         return self.source if isinstance(self.source, str) else self.source.test
 
@@ -291,7 +286,7 @@ class System:
             # Its score is that of source training.
             size = 0 if isinstance(self.source_score, str) else self.source_score[1]
             official = FEWSHOT.official_size(self.task, 'test', self.source_language)
-            compares = self.data == 'official' and bool(official) and _is_near(size, official)
+            compares = self.data == 'official' and _is_near(size, official)
         return paper.scores().get((self.task, *group)) if compares else None
 
     def compares(self, group: Group) -> bool:
@@ -341,9 +336,10 @@ def gains(system: System, shots: int | None) -> dict[str, float]:
     """
     every, gained = system.way_shots if shots is None else (shots,), {}
     for lang in system.languages:
-        low, *adapted = (system.stats(system.group(lang, k)) for k in (0, *every))
-        if low and adapted and all(adapted):
-            gained[lang] = statistics.fmean(high.mean - low.mean for high in adapted)
+        found = (system.stats(system.group(lang, k)) for k in (0, *every))
+        means = [stats.mean for stats in found if stats]
+        if every and len(means) == 1 + len(every):
+            gained[lang] = statistics.fmean(mean - means[0] for mean in means[1:])
     return gained
 
 
@@ -365,7 +361,7 @@ def about_groups(system: System, **fields: str) -> list[str]:
     ):
         rates: dict[float, list[str]] = {}
         for group, stats in trained.items():
-            if stats.rows and stats.has_dev == has_dev:
+            if stats.learning_rate is not None and stats.has_dev == has_dev:
                 rates.setdefault(stats.learning_rate, []).append(_name(group, fields))
         if rates:
             lines.append(f'Learning rate ({how}): {_by_rate(rates)}.')
@@ -404,5 +400,7 @@ def _name(group: Group, known: Mapping[str, str]) -> str:
     return ' '.join([group.language, f'K={group.shots}', *(m for m in more if m != 'source')])
 
 
-def _is_near(size: int | None, official: int) -> bool:
-    return size is not None and abs(size - official) <= _TOLERANCE * official
+def _is_near(size: int | None, official: int | None) -> bool:
+    if size is None or official is None:
+        return False
+    return abs(size - official) <= _TOLERANCE * official

@@ -109,8 +109,9 @@ def scores(system: System) -> Table:
     columns, notes = {}, []
     names = system.every_language
     from_source = system.source_language not in names  # What source training says of it.
-    if from_source and isinstance(system.source_score, str):
-        notes.append(f'Without {system.source_name}: {system.source_score}.')
+    trained = system.source_score
+    if from_source and isinstance(trained, str):
+        notes.append(f'Without {system.source_name}: {trained}.')
     elif system.groups:
         names = (system.source_language, *names) if from_source else names
         if from_source or system.source_language in system.source_languages:
@@ -123,8 +124,8 @@ def scores(system: System) -> Table:
         has_paper = any(map(system.paper, of_k))
         head = (f'K={k}', 'ours') if has_paper else (system.metric, f'K={k}')
         columns[head] = [_score(system.stats(group)) for group in of_k]
-        if names != system.every_language and not k:
-            columns[head][0] = _number(system.source_score[0])
+        if names != system.every_language and not k and not isinstance(trained, str):
+            columns[head][0] = _number(trained[0])
         if has_paper:
             columns[f'K={k}', 'paper'] = [_printed(system.paper(group)) for group in of_k]
     notes += about_groups(system, **system.way._asdict())
@@ -288,13 +289,13 @@ def correlate(
     Raises:
       UserError: there are too few languages, or one side is the same for all of them.
     """
-    known = [lang for lang in sorted(gains) if factor.get(lang) is not None]
+    known = {lang: value for lang in sorted(gains) if (value := factor.get(lang)) is not None}
     if len(known) < MIN_LANGUAGES:
         raise UserError(
             f'it needs {MIN_LANGUAGES} languages whose factor is known, and there are '
             + (f'{len(known)} ({", ".join(known)})' if known else 'none')
         )
-    x, y = [factor[lang] for lang in known], [gains[lang] for lang in known]
+    x, y = [*known.values()], [gains[lang] for lang in known]
     if len(set(x)) == 1 or len(set(y)) == 1:
         raise UserError(
             f'{", ".join(known)} have the same {"factor" if len(set(x)) == 1 else "gain"}, so '
@@ -320,7 +321,8 @@ def correlations(system: System) -> Table:
     factors: dict[str, Mapping[str, float | None]] = {_FEATURES: features} | {
         _of_overlap(k): {lang: percent.get((lang, k)) for lang in langs} for k in shots
     }
-    gained, made, left_out = gains(system, None), {}, {}
+    gained, made = gains(system, None), {}
+    left_out: dict[str, list[str]] = {}
     for name, values in factors.items():
         try:
             made[name] = correlate(gained, values)
@@ -388,15 +390,9 @@ def overlap_table(system: System) -> Table:
 
 # By the names in `PaperTable.made_by`.
 MAKERS: Mapping[str, Callable[[System], Table]] = {
-    'about': about,
-    'source': source,
-    'scores': scores,
-    'scripts': scripts,
-    'starts': starts,
-    'methods': methods,
-    'correlations': correlations,
-    'overlap': overlap_table,
-}
+    'about': about, 'source': source, 'scores': scores, 'scripts': scripts, 'starts': starts,
+    'methods': methods, 'correlations': correlations, 'overlap': overlap_table,
+}  # fmt: skip
 
 
 # -----------------------------------------------------------------------------------------------
