@@ -2,7 +2,6 @@
 
 import functools
 import importlib
-from typing import Any, TypeAlias
 
 import flax.linen as nn
 import jax
@@ -16,17 +15,16 @@ from xlbench.models.layers import (
     Dense,
     Dropout,
     Initializer,
+    Source,
     TransformerConfig,
     constrain,
     fan_in_normal,
     keep_for_backward,
     unstack,
 )
-from xlbench.models.masks import MaskSpec
+from xlbench.models.masks import Bias, MaskSpec
 
 KeysValues = dict[str, jax.Array]  # A layer's 'key' and 'value', see transformer.Cache.
-Bias: TypeAlias = Any  # Of positions on logits: an array, None, or what else a family reads.
-Source: TypeAlias = Any  # Encoded inputs: [batch, inputs, emb_dim], or a tree of a family's own.
 
 
 def split_heads(x: jax.Array, num_heads: int, length: str | None) -> jax.Array:

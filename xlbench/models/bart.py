@@ -13,7 +13,6 @@ the others, and no gradient reaches it but in Marian's own models, which train i
 """
 
 import dataclasses
-import functools
 from typing import Annotated, Any, Literal
 
 import flax.linen as nn
@@ -113,9 +112,9 @@ class Ssru(nn.Module):
 
     def setup(self):
         cfg = self.config
-        dense = functools.partial(Dense, matmul_dtype=cfg.operands, kernel_init=cfg.init)
-        self.inwards = dense(cfg.emb_dim, ('joined_kv', 'embed'))
-        self.forget = dense(cfg.emb_dim, ('joined_kv', 'embed'), use_bias=True)
+        axes, types = ('joined_kv', 'embed'), (cfg.operands, cfg.init)
+        self.inwards = Dense(cfg.emb_dim, axes, 0, False, *types)
+        self.forget = Dense(cfg.emb_dim, axes, 0, True, *types)
 
     def __call__(self, x: jax.Array, bias: None, mask: jax.Array, train: bool = False) -> jax.Array:
         """Runs over texts; a position that must not see the one before it starts from zero."""
@@ -203,7 +202,7 @@ class Stack(transformer.Stack):
 
     @property
     def zero_first(self) -> bool:
-        """Whether zeros are in place of the first token."""
+        """True if zeros are in place of the first token."""
         return False
 
     @property

@@ -6,7 +6,6 @@ to read before each text, such as `query: ` (arXiv:2402.05672), goes into its ro
 """
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
@@ -65,13 +64,11 @@ class DualEncoder(nn.Module):
 
     def setup(self):
         cfg = self.config
-        projection = functools.partial(
-            Dense, cfg.projection_dim, ('features', 'embed'), 0, False, cfg.operands, bert.INIT
-        )
         for side in ('left',) if cfg.shared else ('left', 'right'):
             setattr(self, side, bert.Bert(cfg))
             if cfg.projection_dim:
-                setattr(self, f'{side}_projection', projection())
+                axes, types = ('features', 'embed'), (0, False, cfg.operands, bert.INIT)
+                setattr(self, f'{side}_projection', Dense(cfg.projection_dim, axes, *types))
 
     def __call__(
         self,

@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 
 from xlbench.models import cpu_kernels
-from xlbench.models.attention import KeysValues, Source
+from xlbench.models.attention import KeysValues
 from xlbench.models.cpu_kernels import product
-from xlbench.models.layers import TransformerConfig
+from xlbench.models.layers import Source, TransformerConfig
 from xlbench.models.transformer import Cache
 from xlbench.system import work
 from xlbench.system.trees import Params

@@ -11,7 +11,7 @@ import contextvars
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import flax.linen as nn
 import jax
@@ -25,6 +25,7 @@ from xlbench.models.fused import choice
 from xlbench.settings.ranges import Block, Meta
 
 Initializer = Callable[..., jax.Array]
+Source: TypeAlias = Any  # Encoded inputs: [batch, inputs, emb_dim], or a tree of a family's own.
 
 KEPT = 'kept'  # The name of what recomputation by 'dots' keeps (transformer.REMAT).
 keep_for_backward = functools.partial(checkpoint_name, name=KEPT)
@@ -97,7 +98,7 @@ def constrain(x: jax.Array, *axes: str | None) -> jax.Array:
 
 
 def with_axes(init: Initializer, *axes: str) -> Callable[..., Any]:
-    """What draws a parameter as `init` does, and gives its axes logical names."""
+    """Makes an initializer of `init` that gives the axes of what it draws logical names."""
     return nn.with_logical_partitioning(init, axes)
 
 

@@ -176,10 +176,7 @@ class SharedAttention(SelfAttention):
     def project(
         self, x: jax.Array, bias: Any = None, length: str | None = 'length'
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """x [batch, length, embed] -> q [batch, heads, length, head_dim], k, v of shared heads.
-
-        The bias is the rotation of the positions.
-        """
+        """x and its rotation -> q [batch, heads, length, head_dim], k and v of the shared heads."""
         cfg = self.config
         q = split_heads(self.query(x), cfg.num_heads, length)
         k, v = (

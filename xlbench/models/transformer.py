@@ -16,18 +16,10 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from xlbench.models.attention import (
-    Attention,
-    Bias,
-    CrossAttention,
-    KeysValues,
-    SelfAttention,
-    Source,
-    as_past,
-)
+from xlbench.models.attention import Attention, CrossAttention, KeysValues, SelfAttention, as_past
 from xlbench.models.fused import choice
-from xlbench.models.layers import IN_LOOP, KEPT, Mlp, TransformerConfig, dropout, place
-from xlbench.models.masks import MaskSpec, mask_bias
+from xlbench.models.layers import IN_LOOP, KEPT, Mlp, Source, TransformerConfig, dropout, place
+from xlbench.models.masks import Bias, MaskSpec, mask_bias
 from xlbench.system import work
 from xlbench.system.trees import Params
 
@@ -363,10 +355,8 @@ class Decoder(Stack):
     ) -> jax.Array:  # [batch, targets, emb_dim]
         """Target tokens -> states of the last layer; `about` is what else `embed` reads."""
         mask = self.own_mask(tokens, segment_ids, train, causal=True)
-        cross_mask: jax.Array | MaskSpec | None
-        if self.fuses_source and self.takes_fused(tokens, encoded.shape[1], train):
-            cross_mask = MaskSpec(segment_ids, encoder_segment_ids)
-        else:
+        cross_mask: Any = MaskSpec(segment_ids, encoder_segment_ids)
+        if not (self.fuses_source and self.takes_fused(tokens, encoded.shape[1], train)):
             cross_mask = self.source_mask(encoded, segment_ids, encoder_segment_ids)
         x = self.embed(tokens, positions, train, **about)
         return self.run(x, mask, train, encoded, cross_mask)
