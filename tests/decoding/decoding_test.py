@@ -50,9 +50,8 @@ def test_what_a_tpu_takes_in_one_pass_is_the_same():
 @pytest.mark.parametrize('vocab', [40, 1280, 1283])
 def test_logsumexp(vocab):
     logits = 30 * np.random.default_rng(0).normal(size=(5, vocab)).astype(np.float32)
-    np.testing.assert_allclose(
-        top.logsumexp(logits), jax.nn.logsumexp(logits, axis=1), rtol=1e-6
-    )  # fmt: skip
+    expected = jax.nn.logsumexp(logits, axis=1)
+    np.testing.assert_allclose(top.logsumexp(logits), expected, rtol=1e-6)
 
 
 def banned(tokens, **options):
@@ -70,19 +69,13 @@ def banned(tokens, **options):
 @pytest.mark.parametrize(
     'n, tokens, expected',
     [
-        (1, [0, 5, 6], [0, 5, 6]),
-        (2, [0, 5, 6, 5], [6]),
-        (2, [0, 5, 6, 7], []),
+        (1, [0, 5, 6], [0, 5, 6]), (2, [0, 5, 6, 5], [6]), (2, [0, 5, 6, 7], []),
         (2, [0, 5, 0], [5]),  # The start token counts.
-        (2, [0, 5, 5, 5], [5]),
-        (3, [0, 5, 6, 7, 5, 6], [7]),
-        (3, [0, 5, 6, 7, 5], []),
-        (3, [0, 5, 6, 7, 5, 6, 8, 5, 6], [7, 8]),
-        (3, [0], []),
-        (5, [0, 0], []),
+        (2, [0, 5, 5, 5], [5]), (3, [0, 5, 6, 7, 5, 6], [7]), (3, [0, 5, 6, 7, 5], []),
+        (3, [0, 5, 6, 7, 5, 6, 8, 5, 6], [7, 8]), (3, [0], []), (5, [0, 0], []),
         (50, [0, 5, 6], []),
     ],
-)
+)  # fmt: skip
 def test_no_repeated_ngrams(n, tokens, expected):
     assert banned(tokens, no_repeat_ngram=n) == expected
 
@@ -90,14 +83,11 @@ def test_no_repeated_ngrams(n, tokens, expected):
 @pytest.mark.parametrize(
     'tokens, expected',
     [
-        ([0], [7]),
-        ([0, 3], [4, 7]),
-        ([0, 5], [7]),
-        ([0, 5, 6], [7, 8]),
+        ([0], [7]), ([0, 3], [4, 7]), ([0, 5], [7]), ([0, 5, 6], [7, 8]),
         ([5, 6], [7]),  # The start token does not count.
         ([0, 3, 5, 6], [7, 8]),
     ],
-)
+)  # fmt: skip
 def test_banned_tokens_and_sequences(tokens, expected):
     assert banned(tokens, banned=[7, [3, 4], (5, 6, 8)]) == expected
 

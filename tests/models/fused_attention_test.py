@@ -88,8 +88,20 @@ def packed_texts(dtype: str):
     return both(masks.MaskSpec(ids, ids), K, K, bias=True, dtype=dtype)
 
 
-def test_packed_texts_with_relative_positions():
-    close(packed_texts('float32'), 1e-5)
+@pytest.mark.parametrize('kernels', ['tpu', 'cpu', 'gpu'])
+def test_kernels_of_all_devices(kernels, monkeypatch):
+    """Relative positions, packed texts, causal, a source some of whose readers see nothing."""
+    monkeypatch.setattr(choice, 'INTERPRETED', kernels)
+    monkeypatch.setattr(cpu, 'BLOCK', 64)
+    ids, source = packed()
+    whole = functools.partial(both, masks.MaskSpec(source, source), K, K, bias=True)
+    close(packed_texts('float32') if kernels == 'tpu' else whole(), 1e-5)
+    one_head = dict(heads=1, head_dim=128 if kernels == 'tpu' else 32)
+    close(both(masks.MaskSpec(source, source, True), K, K, bias=True, **one_head), 1e-5)
+    source = np.minimum(source, 2)  # So that the third text of a row has no source.
+    source[source == 0] = 2  # Nor has padding: it sees nothing at all.
+    assert not (ids[:, :, None] == source[:, None]).any(-1).all()
+    close(both(masks.MaskSpec(ids, source), Q, K, **one_head), 1e-5)
 
 
 def test_bfloat16_within_its_noise():
@@ -99,19 +111,6 @@ def test_bfloat16_within_its_noise():
             np.abs(np.asarray(x, np.float32) - np.asarray(whole)).max() for x in (plain, fused)
         )
         assert 0 < ours < 1.5 * noise
-
-
-def test_causal_packed_texts_with_relative_positions():
-    ids = packed()[1]
-    close(both(masks.MaskSpec(ids, ids, True), K, K, bias=True, heads=1, head_dim=128), 1e-5)
-
-
-def test_a_source_of_another_length_some_of_whose_readers_see_nothing():
-    ids, source = packed()
-    source = np.minimum(source, 2)  # So that the third text of a row has no source.
-    source[source == 0] = 2  # Nor has padding: it sees nothing at all.
-    assert not (ids[:, :, None] == source[:, None]).any(-1).all()
-    close(both(masks.MaskSpec(ids, source), Q, K, heads=1, head_dim=128), 1e-5)
 
 
 def test_a_source_with_padding_and_one_without():
@@ -194,17 +193,6 @@ def test_what_a_model_takes(monkeypatch):
     assert choice.describe(cfg()) == ''
     assert 'as config.model.attention says' in choice.describe(cfg(attention='plain'))
     choice.check(cfg(attention='fused'))
-
-
-@pytest.mark.parametrize('kernels', ['cpu', 'gpu'])
-def test_kernels_of_other_devices(kernels, monkeypatch):
-    """Results and gradients as on TPUs: relative positions, packed texts, causal, a source."""
-    monkeypatch.setattr(choice, 'INTERPRETED', kernels)
-    monkeypatch.setattr(cpu, 'BLOCK', 64)
-    ids, source = packed()
-    close(both(masks.MaskSpec(source, source), K, K, bias=True), 1e-5)
-    close(both(masks.MaskSpec(source, source, True), K, K, bias=True, heads=1, head_dim=32), 1e-5)
-    close(both(masks.MaskSpec(ids, source), Q, K, heads=1), 1e-5)
 
 
 def test_gpus_take_their_kernels(monkeypatch):

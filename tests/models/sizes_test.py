@@ -16,7 +16,7 @@ from nightly import nightly
 
 from xlbench import models
 from xlbench.huggingface import checkpoint
-from xlbench.models import families as families_lib
+from xlbench.models import families as families_lib, lora
 from xlbench.parallel import partitioning
 from xlbench.system import errors
 
@@ -116,6 +116,7 @@ def test_a_size_is_one_row(row, mini, families, monkeypatch, tmp_path):
         ('mt5', 'base', {'remat': 'all'}, "unknown remat 'all'; nearest: full"),
         ('mt5', 'base', {'dropout_rate': 1.0}, 'dropout_rate is 1.0; it must be 0'),
         ('bart', 'base', {'activation': 'mish'}, "unknown activation 'mish'; nearest: swish"),
+        ('llama', '3.1_8b', {'activation': 'mish'}, "unknown activation 'mish'; nearest: swish"),
         ('bart', 'base', {'attention_dropout_rate': 1.0}, 'attention_dropout_rate is 1.0; it must'),
         ('bert', '', {'attention_dropout_rate': 1.0}, 'a bert model without a size needs vocab_'),
         ('sequence_classifier', 'base', {'num_labels': 0}, 'num_labels is 0; it must be 1 to 2**'),
@@ -137,74 +138,15 @@ def test_mistakes_are_named(family, size, fields, message):
 
 
 @pytest.mark.parametrize('family', sorted(models.FAMILIES))
-def test_every_parameter_has_logical_axes(family):
-    rules = dict(partitioning.LOGICAL_AXIS_RULES)
-    for name, box in references.boxed(family).items():
+def test_every_parameter_has_logical_axes_and_every_family_can_be_adapted(family):
+    rules, boxes = dict(partitioning.LOGICAL_AXIS_RULES), references.boxed(family)
+    tree = traverse_util.unflatten_dict(boxes, sep='/')
+    adapted = jax.eval_shape(lambda tree: lora.Lora(2).add(tree, jax.random.key(1)), tree)
+    adapted = traverse_util.flatten_dict(adapted, sep='/')
+    assert boxes.keys() < adapted.keys()
+    assert sum(name.endswith('lora_a') for name in adapted) >= 4
+    for name, box in adapted.items():
         assert len(box.names) == box.value.ndim and set(box.names) <= rules.keys(), name
-
-
-def dense(name, *shape):
-    """A kernel and its bias."""
-    return {f'{name}/kernel': shape, f'{name}/bias': shape[:-1]}
-
-
-def norm(name):
-    """A layer norm."""
-    return {f'{name}/scale': (128,), f'{name}/bias': (128,)}
-
-
-@pytest.mark.parametrize('family', ['bart', 'mbart', 'pegasus', 'marian'])
-def test_names_and_shapes_of_a_bart(family):
-    positions = models.config(family, 'sample').max_positions
-    expected = {'token_embedder/embedding': (1000, 128), 'final_logits_bias': (1000,)}
-    for stack in ('encoder', 'decoder'):
-        if family in ('bart', 'mbart'):
-            expected |= norm(f'{stack}/embeddings_norm')
-            expected[f'{stack}/position_embedder/embedding'] = (positions + 2, 128)
-        if family in ('mbart', 'pegasus'):
-            expected |= norm(f'{stack}/final_norm')
-        for i in range(2):
-            layer = f'{stack}/layers_{i}'
-            own = f'{layer}/{"attention" if stack == "encoder" else "self_attention"}'
-            cross = f'{layer}/encoder_decoder_attention'
-            expected |= dense(f'{own}/qkv', 3, 128, 128) | dense(f'{own}/out', 128, 128)
-            expected |= norm(f'{own}_norm') | norm(f'{layer}/mlp_norm')
-            expected |= dense(f'{layer}/mlp/wi', 256, 128) | dense(f'{layer}/mlp/wo', 128, 256)
-            if stack == 'decoder':
-                expected |= dense(f'{cross}/query', 128, 128) | dense(f'{cross}/kv', 2, 128, 128)
-                expected |= dense(f'{cross}/out', 128, 128) | norm(f'{cross}_norm')
-    found = references.boxed(family, vocab_size=1000)
-    assert {name: box.value.shape for name, box in found.items()} == expected
-
-
-def test_names_and_shapes_of_a_t5():
-    expected = {'token_embedder/embedding': (1000, 128), 'logits_dense/kernel': (1000, 128)}
-    for stack in ('encoder', 'decoder'):
-        expected[f'{stack}/relpos_bias/rel_embedding'] = (4, 32)
-        expected[f'{stack}/{stack}_norm/scale'] = (128,)
-        for i in range(2):
-            layer = f'{stack}/layers_{i}'
-            own = 'attention' if stack == 'encoder' else 'self_attention'
-            expected |= {
-                f'{layer}/pre_{own}_layer_norm/scale': (128,),
-                f'{layer}/{own}/qkv/kernel': (3, 128, 128),
-                f'{layer}/{own}/out/kernel': (128, 128),
-                f'{layer}/pre_mlp_layer_norm/scale': (128,),
-                f'{layer}/mlp/wi/kernel': (2, 256, 128),
-                f'{layer}/mlp/wo/kernel': (128, 256),
-            }
-            if stack == 'decoder':
-                expected |= {
-                    f'{layer}/pre_cross_attention_layer_norm/scale': (128,),
-                    f'{layer}/encoder_decoder_attention/query/kernel': (128, 128),
-                    f'{layer}/encoder_decoder_attention/kv/kernel': (2, 128, 128),
-                    f'{layer}/encoder_decoder_attention/out/kernel': (128, 128),
-                }
-    found = references.boxed('mt5', vocab_size=1000)
-    assert {name: box.value.shape for name, box in found.items()} == expected
-    plain = references.boxed('t5')
-    assert plain['encoder/layers_0/mlp/wi/kernel'].value.shape == (256, 128)
-    assert 'logits_dense/kernel' not in plain
 
 
 def test_fresh_parameters_have_the_spread_of_the_config():

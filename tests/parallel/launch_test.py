@@ -215,19 +215,15 @@ def put_on_path(folder, monkeypatch, **commands: str) -> None:
 def cluster(tmp_path, monkeypatch, program):
     """A folder with commands of SLURM's on the PATH; `told` in it lists what they were told."""
     put_on_path(
-        tmp_path / 'bin',
-        monkeypatch,
-        srun=SRUN,
-        squeue='cat state',
+        tmp_path / 'bin', monkeypatch, srun=SRUN, squeue='cat state',
         scontrol='echo "scontrol $*" >> told',
         scancel='echo "scancel $*" >> told; kill $(cat pids-*)',
-    )
+    )  # fmt: skip
     (tmp_path / 'state').write_text('RUNNING\n')
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv('SLURM_JOB_ID', '7')
-    monkeypatch.setenv('SLURM_NTASKS', '2')
-    monkeypatch.setenv('SLURMD_NODENAME', 'node1')
-    monkeypatch.setenv('XLBENCH_GRACE', '2')
+    environ = dict(SLURM_JOB_ID='7', SLURM_NTASKS='2', SLURMD_NODENAME='node1', XLBENCH_GRACE='2')
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
     return tmp_path
 
 
@@ -235,13 +231,9 @@ def submit(**environ) -> tuple[int, str, list[str]]:
     """(exit code, output, commands that were given) of one attempt of the job."""
     pathlib.Path('told').unlink(missing_ok=True)
     run = subprocess.run(
-        ['bash', LAUNCH / 'slurm.sbatch', '--config=a b'],
-        env=os.environ | environ,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=60,
-    )
+        ['bash', LAUNCH / 'slurm.sbatch', '--config=a b'], env=os.environ | environ, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60,
+    )  # fmt: skip
     return run.returncode, run.stdout, pathlib.Path('told').read_text().splitlines()
 
 
@@ -383,16 +375,11 @@ def jobset() -> tuple[str, dict, dict]:
     """(its comment, the values of its names, what kubectl would get)."""
     text = (LAUNCH / 'gke_jobset.yaml').read_text(encoding='utf-8')
     comment = text.partition('apiVersion')[0]
-    values = {
-        'NAME': 'qg',
-        'IMAGE': 'example.org/xlbench:1',
-        'NODES': '4',
-        'DEVICE': 'google.com/tpu',
-        'DEVICES': '8',
-        'VOLUME': 'claim',
-        'RESTARTS': '20',
-        'ARGUMENTS': '--config=configs/mtg_mt5.py:base --workdir=/runs/qg',
-    }
+    values = dict(
+        NAME='qg', IMAGE='example.org/xlbench:1', NODES='4', DEVICE='google.com/tpu', DEVICES='8',
+        VOLUME='claim', RESTARTS='20',
+        ARGUMENTS='--config=configs/mtg_mt5.py:base --workdir=/runs/qg',
+    )  # fmt: skip
     listed = re.search(r"envsubst '(.*)'", comment)[1].split()
     assert listed == [f'${name}' for name in values]
     assert all(f'#   {name} ' in comment for name in values)
@@ -411,15 +398,12 @@ def test_jobset_runs_one_process_a_node():
     assert job['parallelism'] == job['completions'] == int(values['NODES'])
     (container,) = job['template']['spec']['containers']
     assert container['resources'] == {'limits': {'google.com/tpu': '8'}}
-    environ = {item['name']: item.get('value') for item in container['env']}
-    fields = {
-        item['name']: item['valueFrom']['fieldRef']['fieldPath']
-        for item in container['env']
-        if 'valueFrom' in item
-    }
-    assert fields['COORDINATOR'] == "metadata.annotations['jobset.sigs.k8s.io/coordinator']"
-    index = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
-    assert fields['XLBENCH_PROCESS'] == index
+    environ = {item['name']: item.get('value') or item['valueFrom'] for item in container['env']}
+    for name, field in (
+        ('COORDINATOR', 'jobset.sigs.k8s.io/coordinator'),
+        ('XLBENCH_PROCESS', 'batch.kubernetes.io/job-completion-index'),
+    ):
+        assert environ[name] == {'fieldRef': {'fieldPath': f"metadata.annotations['{field}']"}}
     assert environ['XLBENCH_COORDINATOR'] == '$(COORDINATOR):8476'
     assert environ['XLBENCH_PROCESSES'] == values['NODES']
     assert container['ports'] == [{'containerPort': 8476}]
@@ -444,12 +428,8 @@ def test_jobset_command_keeps_logs_and_hands_on_term(tmp_path, monkeypatch):
     command = [part.replace('/runs/', f'{tmp_path}/') for part in pod['containers'][0]['command']]
     text = 'trap "echo saved; exit 75" TERM\necho "$@"; sleep 100 & wait $!'
     put_on_path(tmp_path / 'bin', monkeypatch, python=text)
-    environ = os.environ | {
-        'NAME': 'qg',
-        'ATTEMPT': '2',
-        'JOB_COMPLETION_INDEX': '1',
-        'ARGUMENTS': '--config=a --workdir=b',
-    }
+    environ = os.environ | dict(NAME='qg', ATTEMPT='2', JOB_COMPLETION_INDEX='1')
+    environ['ARGUMENTS'] = '--config=a --workdir=b'
     log = tmp_path / 'logs' / 'qg' / 'attempt-2' / 'process-1.log'
     process = subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL)
     wait_for(lambda: '--workdir=b' in read(log))
@@ -515,28 +495,20 @@ source "../../answers/$attempt-$HOST"
         for name, text in answers.items():
             (tmp_path / 'answers' / name).write_text(text, encoding='utf-8')
         return subprocess.Popen(
-            [LAUNCH / 'tpu_vm.sh', '--config=a b'],
-            env=os.environ | environ,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+            [LAUNCH / 'tpu_vm.sh', '--config=a b'], env=os.environ | environ, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
 
     return start
 
 
 def test_tpu_starts_again_on_a_new_slice_until_it_is_finished(cloud, tmp_path):
     process = cloud(
-        {
-            '1-0': 'exit 134',
-            '1-1': 'echo SUSPENDED > ../../state; kill -KILL $$',  # The slice is taken away.
-            '2-0': 'exit 75',
-            '2-1': 'exit 75',
-            '3-0': 'exit 0',
-            '3-1': 'exit 0',
-        },
-        SPOT='1',
-    )
+        {  # First the slice is taken away.
+            '1-0': 'exit 134', '1-1': 'echo SUSPENDED > ../../state; kill -KILL $$',
+            '2-0': 'exit 75', '2-1': 'exit 75', '3-0': 'exit 0', '3-1': 'exit 0',
+        }, SPOT='1',
+    )  # fmt: skip
     output = process.communicate(timeout=60)[0]
     assert process.returncode == 0, output
     told = (tmp_path / 'told').read_text().splitlines()

@@ -72,12 +72,9 @@ def test_lost_processes_a_hang_and_other_devices_change_nothing(tiny_root, one_d
     starts.append(newest(workdir))
     # Process 1 is stopped in a step: the other one notices that it waits in vain.
     with children.start(
-        arguments,
-        processes=2,
-        record=tmp_path / 'leg-2',
-        signal_at='1:train:5:STOP',
+        arguments, processes=2, record=tmp_path / 'leg-2', signal_at='1:train:5:STOP',
         env={'XLBENCH_HANG': '20'},
-    ) as run:
+    ) as run:  # fmt: skip
         assert run.wait(numbers=[0]) == [75], run.output(0)
         line = error_of(run.output(0))
     assert line.startswith('error: process 0 of 2: '), line

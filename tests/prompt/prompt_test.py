@@ -17,6 +17,7 @@ from xlbench.benchmarks import FEWSHOT, RECIPES
 from xlbench.data import tokenizers
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.inference.answering import Example
+from xlbench.parallel import partitioning
 from xlbench.prompt import __main__ as prompt, engines, sweeps, templates
 from xlbench.reporting import results as run_results
 from xlbench.reproduce import added
@@ -271,8 +272,6 @@ def write_language_model(folder: pathlib.Path) -> str:
     (workdir / 'config.json').write_text(json.dumps(about))
     tokenizers.copy_files(spec, '', workdir)
     model = runs.build_model(config_lib.read_config(str(workdir)).model, tokenizer.vocab_size)
-    from xlbench.parallel import partitioning
-
     mesh = partitioning.make_mesh(devices=jax.devices()[:1])
     objective = objectives.build('language_model')
     params = train_step.init_params(model, objective, mesh, jax.random.key(1))

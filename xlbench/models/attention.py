@@ -15,13 +15,14 @@ from xlbench.models.layers import (
     Dense,
     Dropout,
     Initializer,
+    Source,
     TransformerConfig,
     constrain,
     fan_in_normal,
     keep_for_backward,
     unstack,
 )
-from xlbench.models.masks import MaskSpec
+from xlbench.models.masks import Bias, MaskSpec
 
 KeysValues = dict[str, jax.Array]  # A layer's 'key' and 'value', see transformer.Cache.
 
@@ -33,10 +34,8 @@ def split_heads(x: jax.Array, num_heads: int, length: str | None) -> jax.Array:
 
 
 def _of_all_positions(x: jax.Array, num_heads: int, length: str | None) -> jax.Array:
-    """Keys or values as `split_heads` makes them, of which every device then gets all positions.
-
-    First cut, then gathered: so their gradients, sums over the devices, are not gathered as well.
-    """
+    """Keys or values as `split_heads` makes them, of which every device then gets all positions."""
+    # First cut, then gathered: so their gradients, sums over the devices, are not gathered as well.
     x = split_heads(x, num_heads, length)
     return constrain(x, 'batch', 'heads', None, None)
 
@@ -92,11 +91,8 @@ def _attention_bwd(matmul_dtype, saved, g):
     d_bias = None
     if bias is not None:
         (summed,) = cpu_kernels.optimization_barrier(d_logits)
-        d_bias = (
-            summed.astype(jnp.float32)
-            if bias.shape[0] == q.shape[0]
-            else cpu_kernels.sum_of_rows(summed)
-        )
+        of_each = bias.shape[0] == q.shape[0]
+        d_bias = summed.astype(jnp.float32) if of_each else cpu_kernels.sum_of_rows(summed)
     d_q = cpu_kernels.dot_heads(d_logits, k, (3, 2))
     d_k = cpu_kernels.dot_turned(d_logits, q)
     d_mask = None if mask is None else jnp.zeros_like(mask)
@@ -196,8 +192,7 @@ class Attention(nn.Module):
     def _dense(
         self, features: int, axes: tuple[str, str], init: Initializer, stack: int = 0
     ) -> Dense:
-        fields = dict(use_bias=self.use_bias, matmul_dtype=self.config.operands)
-        return Dense(features, axes, stack, kernel_init=init, **fields)
+        return Dense(features, axes, stack, self.use_bias, self.config.operands, init)
 
     def _inwards(self, scale: float | tuple[float, ...] = 1.0, stack: int = 0) -> Dense:
         """The product from features to all heads."""
@@ -219,7 +214,7 @@ class Attention(nn.Module):
         q: jax.Array,  # [batch, heads, queries, head_dim]
         k: jax.Array,  # [batch, heads, keys, head_dim]
         v: jax.Array,  # [batch, heads, keys, head_dim]
-        bias: jax.Array | None = None,  # [1 or batch, heads, queries, keys], float32; see `_fused`
+        bias: Bias = None,  # [1 or batch, heads, queries, keys], float32; see `_fused`
         mask: jax.Array | MaskSpec | None = None,  # broadcasts to [batch, heads, queries, keys]
         train: bool = False,
     ) -> jax.Array:  # [batch, queries, out_features]
@@ -265,7 +260,7 @@ class SelfAttention(Attention):
     def __call__(
         self,
         x: jax.Array,  # [batch, length, embed]
-        bias: jax.Array | None = None,  # [1 or batch, heads, length, length], or see `_fused`
+        bias: Bias = None,  # [1 or batch, heads, length, length], or see `_fused`
         mask: jax.Array | MaskSpec | None = None,  # broadcasts to [batch, heads, length, length]
         train: bool = False,
     ) -> jax.Array:  # [batch, length, out_features]
@@ -273,14 +268,14 @@ class SelfAttention(Attention):
         return self.attend(*self.project(x, bias), bias, mask, train)
 
     def prefill(
-        self, x: jax.Array, bias: jax.Array | None, mask: jax.Array | MaskSpec
+        self, x: jax.Array, bias: Bias, mask: jax.Array | MaskSpec
     ) -> tuple[jax.Array, KeysValues]:
         """The same without training, with the keys and values that `step` reads of the texts."""
         q, k, v = self.project(x, bias)
         return self.attend(q, k, v, bias, mask), as_past(k, v)
 
     def project(
-        self, x: jax.Array, bias: jax.Array | None = None, length: str | None = 'length'
+        self, x: jax.Array, bias: Bias = None, length: str | None = 'length'
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
         """x [batch, length, embed] -> q, k, v, each [batch, heads, length, head_dim].
 
@@ -296,7 +291,7 @@ class SelfAttention(Attention):
         x: jax.Array,  # [rows, 1, embed]
         past: KeysValues,
         place: jax.Array,  # [], of this token's first key and value, those of its beams beside it
-        bias: jax.Array | None = None,  # [1, heads, 1, places], float32
+        bias: Bias = None,  # [1, heads, 1, places], float32
         mask: jax.Array | None = None,  # [batch, 1, beams, places], 0 or MASKED
     ) -> tuple[jax.Array, KeysValues]:  # [rows, 1, out_features] and past, grown
         """Attention of one new token over earlier ones and itself.
@@ -322,7 +317,7 @@ class CrossAttention(Attention):
     def __call__(
         self,
         x: jax.Array,  # [batch, length, embed]
-        encoded: jax.Array,  # [batch, inputs, embed]
+        encoded: Source,
         mask: jax.Array | MaskSpec | None = None,  # broadcasts to [batch, heads, length, inputs]
         train: bool = False,
     ) -> jax.Array:  # [batch, length, out_features]
@@ -336,7 +331,8 @@ class CrossAttention(Attention):
     def keys_values(self, encoded: jax.Array) -> tuple[jax.Array, jax.Array]:
         """encoded [batch, inputs, embed] -> k, v, each [batch, heads, inputs, head_dim]."""
         k, v = unstack(self.kv(encoded))
-        return tuple(_of_all_positions(y, self.config.num_heads, 'length') for y in (k, v))
+        k, v = (_of_all_positions(y, self.config.num_heads, 'length') for y in (k, v))
+        return k, v
 
     def step(
         self,

@@ -13,7 +13,7 @@ the others, and no gradient reaches it but in Marian's own models, which train i
 """
 
 import dataclasses
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import flax.linen as nn
 import jax
@@ -31,6 +31,7 @@ from xlbench.models.layers import (
     TransformerConfig,
     look_up,
     place,
+    with_axes,
 )
 from xlbench.models.positions import LearnedPositions, for_each_row, sinusoids
 
@@ -90,7 +91,7 @@ class BartConfig(TransformerConfig):
         return nn.initializers.normal(self.init_std)
 
     @property
-    def inits(self) -> dict[str, Initializer]:
+    def inits(self) -> dict[str, Any]:
         return dict(kernel_init=self.init)
 
 
@@ -111,9 +112,9 @@ class Ssru(nn.Module):
 
     def setup(self):
         cfg = self.config
-        fields = dict(matmul_dtype=cfg.operands, kernel_init=cfg.init)
-        self.inwards = Dense(cfg.emb_dim, ('joined_kv', 'embed'), **fields)
-        self.forget = Dense(cfg.emb_dim, ('joined_kv', 'embed'), use_bias=True, **fields)
+        axes, types = ('joined_kv', 'embed'), (cfg.operands, cfg.init)
+        self.inwards = Dense(cfg.emb_dim, axes, 0, False, *types)
+        self.forget = Dense(cfg.emb_dim, axes, 0, True, *types)
 
     def __call__(self, x: jax.Array, bias: None, mask: jax.Array, train: bool = False) -> jax.Array:
         """Runs over texts; a position that must not see the one before it starts from zero."""
@@ -198,7 +199,11 @@ class Stack(transformer.Stack):
 
     config: BartConfig
     token_embedder: Embedding
-    zero_first = False  # Zeros in place of the first token.
+
+    @property
+    def zero_first(self) -> bool:
+        """True if zeros are in place of the first token."""
+        return False
 
     @property
     def norm_name(self) -> str:
@@ -278,8 +283,7 @@ class Bart(generator.Generator):
         self.token_embedder = Embedding(cfg.vocab_size, cfg.emb_dim, cfg.dtype, cfg.init)
         self.encoder, self.decoder = (stack(cfg, self.token_embedder) for stack in self.stacks)
         if cfg.logits_bias:
-            init = nn.with_logical_partitioning(nn.initializers.zeros, ('vocab',))
-            shape = (cfg.vocab_size,)
+            init, shape = with_axes(nn.initializers.zeros, 'vocab'), (cfg.vocab_size,)
             self.final_logits_bias = self.param('final_logits_bias', init, shape, jnp.float32)
 
     def output_embedding(self) -> jax.Array:

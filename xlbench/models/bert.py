@@ -7,7 +7,7 @@ has neither. Positions are absolute, but in DeBERTa v3 and mDeBERTa v3 (arXiv:21
 """
 
 import dataclasses
-from typing import Annotated
+from typing import Annotated, Any
 
 import flax.linen as nn
 import jax
@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Meta
 
 from xlbench.models import transformer
-from xlbench.models.attention import Attention, CrossAttention, SelfAttention
+from xlbench.models.attention import Attention, SelfAttention
 from xlbench.models.families import variant_of
 from xlbench.models.layers import Dense, Embedding, Mlp, TransformerConfig
 from xlbench.models.masks import MaskSpec
@@ -63,7 +63,7 @@ class BertConfig(TransformerConfig):
         object.__setattr__(self, 'variant', variant_of(vars(self)))
 
     @property
-    def inits(self) -> dict[str, nn.initializers.Initializer]:
+    def inits(self) -> dict[str, Any]:
         return dict(kernel_init=INIT)
 
 
@@ -105,8 +105,8 @@ class DisentangledAttention(SelfAttention):
     def __call__(
         self,
         x: jax.Array,  # [batch, length, embed]
-        bias: jax.Array,  # [2 * relpos_buckets, embed], embedded distances
-        mask: jax.Array | None = None,  # broadcasts to [batch, heads, length, length]
+        bias: Any = None,  # [2 * relpos_buckets, embed], embedded distances
+        mask: jax.Array | MaskSpec | None = None,  # broadcasts to [batch, heads, length, length]
         train: bool = False,
     ) -> jax.Array:  # [batch, length, out_features]
         """Every position attends to all that its mask leaves it."""
@@ -128,10 +128,9 @@ class Layer(transformer.Layer):
     config: BertConfig
     pre_norm = False
 
-    @property
-    def kinds(self) -> tuple[type[Attention], ...]:
-        within = DisentangledAttention if self.config.relpos_buckets else SelfAttention
-        return within, CrossAttention
+    def _attention(self, kind: type[Attention]) -> nn.Module:
+        by_distance = kind is SelfAttention and self.config.relpos_buckets
+        return super()._attention(DisentangledAttention if by_distance else kind)
 
     def _mlp(self) -> Mlp:
         return Mlp(self.config, activation='gelu', use_bias=True, **self.config.inits)
@@ -225,7 +224,8 @@ class Bert(Stack, transformer.Encoder):
         train: bool = False,
     ) -> jax.Array:  # [batch, length, emb_dim]
         """Tokens -> encoded tokens."""
-        x = super().__call__(tokens, segment_ids, positions, type_ids, languages, train=train)
+        mask = self.own_mask(tokens, segment_ids, train)
+        x = self.run(self.embed(tokens, positions, train, type_ids, languages), mask, train)
         if self.config.has_pooler and self.is_initializing():
             self.pool(x)  # So that its parameters exist, whoever asks for them.
         return x

@@ -8,6 +8,7 @@ products of a layer's step.
 
 import contextvars
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -121,8 +122,8 @@ def written_transpose(x: jax.Array) -> jax.Array:
     return materialize(jnp.swapaxes(x, -1, -2))
 
 
-def optimization_barrier(*arrays: jax.Array | None) -> tuple[jax.Array | None, ...]:
-    """The arrays; on a CPU what reads them is not merged with what else reads the same.
+def optimization_barrier(*arrays: jax.Array | None) -> tuple[Any, ...]:
+    """The arrays or Nones; on a CPU what reads them is not merged with what else reads the same.
 
     XLA writes down whatever two readers share, such as a bias that is broadcast to a batch in each
     layer. Read by one alone it stays within the loop, and memory is what such loops wait for.
@@ -141,7 +142,7 @@ def sum_of_rows(x: jax.Array) -> jax.Array:
 
 def _added_rows(x: jax.Array, at_once: int = 8) -> jax.Array:
     """The sum of rows, `at_once` of them at a time."""
-    total = None
+    total: Any = None
     for start in range(0, x.shape[0], at_once):
         indices = range(start, min(start + at_once, x.shape[0]))
         rows = [x[index : index + 1].astype(jnp.float32) for index in indices]

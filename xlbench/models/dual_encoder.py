@@ -7,7 +7,7 @@ to read before each text, such as `query: ` (arXiv:2402.05672), goes into its ro
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import flax.linen as nn
 import jax
@@ -64,12 +64,11 @@ class DualEncoder(nn.Module):
 
     def setup(self):
         cfg = self.config
-        fields = dict(matmul_dtype=cfg.operands, kernel_init=bert.INIT)
         for side in ('left',) if cfg.shared else ('left', 'right'):
             setattr(self, side, bert.Bert(cfg))
             if cfg.projection_dim:
-                projection = Dense(cfg.projection_dim, ('features', 'embed'), **fields)
-                setattr(self, f'{side}_projection', projection)
+                axes, types = ('features', 'embed'), (0, False, cfg.operands, bert.INIT)
+                setattr(self, f'{side}_projection', Dense(cfg.projection_dim, axes, *types))
 
     def __call__(
         self,
@@ -118,7 +117,7 @@ def _with_prefix(
     prefix: Sequence[int],
     tokens: jax.Array,  # [batch, length]
     *others: jax.Array | None,  # Segment ids, positions and types, [batch, length] each
-) -> tuple[jax.Array | None, ...]:  # [batch, length + prefix] each
+) -> tuple[Any, ...]:  # [batch, length + prefix] each, or None
     """Rows with the ids of a prefix behind the first token, of whose segment and type they are."""
 
     def widened(x: jax.Array, middle: jax.Array, shift: int = 0) -> jax.Array:

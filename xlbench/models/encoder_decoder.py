@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from xlbench.models import bert, generator, transformer
-from xlbench.models.layers import ACTIVATIONS
+from xlbench.models.layers import ACTIVATIONS, with_axes
 from xlbench.system import errors
 
 
@@ -65,7 +65,7 @@ class LmHead(nn.Module):
         cfg = self.config
         self.dense = bert.dense(cfg, cfg.emb_dim)
         self.norm = cfg.norm()
-        init = nn.with_logical_partitioning(nn.initializers.zeros, ('vocab',))
+        init = with_axes(nn.initializers.zeros, 'vocab')
         self.bias = self.param('bias', init, (cfg.vocab_size,), jnp.float32)
 
     def __call__(self, x: jax.Array) -> jax.Array:

@@ -9,7 +9,7 @@ import dataclasses
 import importlib
 import pathlib
 import tomllib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from xlbench.models.layers import TransformerConfig
 
-Fields = dict[str, int | float | bool | str]  # Of a config.
+Fields = dict[str, Any]  # Of a config.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +111,7 @@ ENCODERS = tuple(name for name, family in FAMILIES.items() if family.encoders)
 # --------------------------------------------------------------------------------------- the models
 
 
-def check_name(family: object, size: object = '') -> None:
+def check_name(family: str, size: str = '') -> None:
     """Raises UserError for a family or a size that does not exist; imports no model."""
     errors.check_known('model family', family, FAMILIES)
     if size and size not in SIZES[family]:
@@ -123,7 +123,7 @@ def fields_of(family: str, size: str = '') -> Fields:
     return {**FAMILIES[family].fields, **(SIZES[family][size] if size else {})}
 
 
-def config(family: str, size: str = '', **overrides: object) -> 'TransformerConfig':
+def config(family: str, size: str = '', **overrides: Any) -> 'TransformerConfig':
     """The config of one size with some of its fields replaced; see the family's config class.
 
     Without a size every field that has no default has to be given.
@@ -143,7 +143,7 @@ def config(family: str, size: str = '', **overrides: object) -> 'TransformerConf
     return config_class(**values)
 
 
-def build(family: str, size: str = '', **overrides: object) -> 'nn.Module':
+def build(family: str, size: str = '', **overrides: Any) -> 'nn.Module':
     """The model of a family and size: build('mt5', 'small', dropout_rate=0.0, dtype='bfloat16')."""
     return of_config(family, config(family, size, **overrides))
 

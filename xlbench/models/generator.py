@@ -7,7 +7,7 @@ encoder gives `encode` and `hidden` as well, see gpt2.py.
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import flax.linen as nn
 import jax
@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from xlbench.models import cpu_kernels
 from xlbench.models.attention import KeysValues
 from xlbench.models.cpu_kernels import product
-from xlbench.models.layers import TransformerConfig
+from xlbench.models.layers import Source, TransformerConfig
 from xlbench.models.transformer import Cache
 from xlbench.system import work
 from xlbench.system.trees import Params
@@ -42,12 +42,8 @@ class Generator(nn.Module):
     config: TransformerConfig
     decoder_only: ClassVar[bool] = False
     fixed: ClassVar[Sequence[str]] = (
-        'cross',
-        'cross_mask',
-        'prompt_mask',
-        'positions',
-        'languages',
-    )
+        'cross', 'cross_mask', 'prompt_mask', 'positions', 'languages',
+    )  # fmt: skip
 
     @property
     def reads_languages(self) -> bool:
@@ -93,14 +89,14 @@ class Generator(nn.Module):
         encoder_language_ids: jax.Array | None = None,  # [batch, inputs], see `reads_languages`
         *,
         train: bool = False,
-    ) -> jax.Array:  # [batch, inputs, emb_dim]
+    ) -> Source:
         """Source tokens -> encoded tokens."""
         given = (encoder_input_tokens, encoder_segment_ids, encoder_positions)
         return self.encoder(*given, train=train, **_languages(encoder_language_ids))
 
     def decode(
         self,
-        encoded: jax.Array,  # [batch, inputs, emb_dim]
+        encoded: Source,
         decoder_input_tokens: jax.Array,  # [batch, targets]
         encoder_segment_ids: jax.Array | None = None,  # [batch, inputs]
         decoder_segment_ids: jax.Array | None = None,  # [batch, targets]
@@ -123,7 +119,7 @@ class Generator(nn.Module):
 
     def init_cache(
         self,
-        encoded: jax.Array,  # [batch, inputs, emb_dim]
+        encoded: Source,
         encoder_segment_ids: jax.Array | None,  # [batch, inputs]
         max_length: int,
         beams: int = 1,
@@ -136,14 +132,14 @@ class Generator(nn.Module):
         cache = self.decoder.init_cache(encoded, encoder_segment_ids, max_length, beams)
         if decoder_language_ids is None:
             return cache
-        return {**cache, **_languages(decoder_language_ids[:, :1])}
+        return {**cache, 'languages': decoder_language_ids[:, :1] - 1}
 
     def take_examples(self, cache: Cache, examples: jax.Array) -> Cache:
         """The cache of some examples [n]; each may come once."""
         of_all = {name: cache[name] for name in ('index', 'positions') if name in cache}
         of_each = {name: value for name, value in cache.items() if name not in of_all}
         taken = jax.tree.map(lambda x: x.at[examples].get(mode='promise_in_bounds'), of_each)
-        return {**taken, **of_all}
+        return taken | of_all
 
     def resize(self, cache: Cache, max_length: int) -> Cache:
         """The cache with room for this number of new tokens of each hypothesis, more or fewer."""
@@ -225,8 +221,9 @@ class Generator(nn.Module):
         To be called under jit before a loop. Where it pays, the steps read the given `copies`, or
         else some that are made for this loop.
         """
+        apply: Callable[..., Any] = self.apply
         if not self.reads_copies(rows, length):
-            return functools.partial(self.apply, {'params': params}, method='decode_step')
+            return functools.partial(apply, {'params': params}, method='decode_step')
         leaves, tree = jax.tree_util.tree_flatten_with_path(params)
         given = self.copies(params) if copies is None else copies
 
@@ -237,7 +234,7 @@ class Generator(nn.Module):
                 tree, [next(views) if _is_copied(path, x) else x for path, x in leaves]
             )
             with work.setting(cpu_kernels.READS_TRANSPOSED, True):
-                return self.apply({'params': params}, cache, tokens, method='decode_step')
+                return apply({'params': params}, cache, tokens, method='decode_step')
 
         return step
 

@@ -11,7 +11,8 @@ in its example, so padding on either side changes nothing, and neither does what
 
 import dataclasses
 import math
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Literal
 
 import flax.linen as nn
 import jax
@@ -52,7 +53,7 @@ class Gpt2Config(TransformerConfig):
         return nn.initializers.normal(self.init_std)
 
     @property
-    def inits(self) -> dict[str, Initializer]:
+    def inits(self) -> dict[str, Any]:
         residual = nn.initializers.normal(self.init_std / math.sqrt(2 * self.num_layers))
         return dict(kernel_init=self.init, out_kernel_init=residual)
 
@@ -93,12 +94,11 @@ class Decoder(transformer.Decoder):
             cfg.max_positions, cfg.emb_dim, cfg.dtype, cfg.init
         )
 
-    def __call__(
+    def states(
         self,
         tokens: jax.Array,  # [batch, length]
-        segment_ids: jax.Array | None = None,  # [batch, length]; 0 is padding
-        *,
-        train: bool = False,
+        segment_ids: jax.Array | None,  # [batch, length]; 0 is padding
+        train: bool,
     ) -> jax.Array:  # [batch, length, emb_dim]
         """Tokens -> states of the last layer, normed.
 
@@ -130,14 +130,14 @@ class Decoder(transformer.Decoder):
         """
         length, mask = tokens.shape[1], MaskSpec(segment_ids, segment_ids, causal=True)
         self.check_length(length)
-        seen = mask.seen(length)
+        seen: Any = mask.seen(length)
         positions = jnp.broadcast_to(jnp.sum(seen[:, 0], axis=-1) - 1, tokens.shape)
         if segment_ids is not None:  # Padding counts itself, and its position is nothing's.
             positions = jnp.where(segment_ids > 0, positions, 0)
         fused = self.takes_fused(tokens, length, train)
         return mask if fused else mask_bias(seen), positions
 
-    def embed(self, tokens: jax.Array, positions: jax.Array, train: bool) -> jax.Array:
+    def embed(self, tokens: jax.Array, positions: Any, train: bool) -> jax.Array:
         x = self.token_embedder(tokens) + self.position_embedder(positions)
         return self.dropout(x, train)
 
@@ -152,7 +152,7 @@ class Decoder(transformer.Decoder):
         return past
 
     def init_cache(
-        self, encoded: list[KeysValues], encoder_segment_ids, max_length: int, beams: int
+        self, encoded: Sequence[KeysValues], encoder_segment_ids, max_length: int, beams: int
     ) -> transformer.Cache:
         """The cache before the first token, with what `prefill` has `encoded` of the inputs."""
         batch, _, _, inputs = encoded[0]['key'].shape
@@ -208,13 +208,14 @@ class Gpt2(generator.Generator):
         train: bool = False,
     ) -> jax.Array:  # [batch, length, emb_dim]
         """Tokens of whole texts -> hidden states."""
-        return self.decoder(tokens, segment_ids, train=train)
+        return self.decoder.states(tokens, segment_ids, train)
 
     def encode(
         self,
         encoder_input_tokens: jax.Array,  # [batch, inputs]
         encoder_segment_ids: jax.Array | None = None,  # [batch, inputs]; 0 is padding
         encoder_positions: jax.Array | None = None,
+        encoder_language_ids: jax.Array | None = None,
         *,
         train: bool = False,
     ) -> list[KeysValues]:
@@ -222,10 +223,10 @@ class Gpt2(generator.Generator):
 
         Positions follow from the segments; those that are given are not looked at.
         """
-        del encoder_positions, train
+        del encoder_positions, encoder_language_ids, train
         return self.decoder.prefill(encoder_input_tokens, encoder_segment_ids)
 
-    def hidden(
+    def hidden(  # type: ignore[override]  # Its batches have neither languages nor marks.
         self,
         encoder_input_tokens: jax.Array,  # [batch, inputs]
         decoder_input_tokens: jax.Array,  # [batch, targets]
@@ -245,13 +246,8 @@ class Gpt2(generator.Generator):
         sides = (encoder_input_tokens, decoder_input_tokens)
         segments = None
         if encoder_segment_ids is not None or decoder_segment_ids is not None:
-            given = (encoder_segment_ids, decoder_segment_ids)
-            segments = jnp.concatenate(
-                [
-                    jnp.ones_like(tokens) if of_side is None else of_side
-                    for tokens, of_side in zip(sides, given, strict=True)
-                ],
-                axis=1,
-            )
-        states = self.decoder(jnp.concatenate(sides, axis=1), segments, train=train)
+            pairs = zip(sides, (encoder_segment_ids, decoder_segment_ids), strict=True)
+            filled = [jnp.ones_like(x) if ids is None else ids for x, ids in pairs]
+            segments = jnp.concatenate(filled, axis=1)
+        states = self.decoder.states(jnp.concatenate(sides, axis=1), segments, train)
         return states if of_inputs else states[:, encoder_input_tokens.shape[1] :]

@@ -10,7 +10,7 @@ gives it, `label` what it makes of that.
 """
 
 import dataclasses
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import flax.linen as nn
 import jax
@@ -19,7 +19,7 @@ from msgspec import Meta
 
 from xlbench.models import bert
 from xlbench.models.families import MODEL_TYPES
-from xlbench.models.layers import ACTIVATIONS, Dropout, dropout, unit
+from xlbench.models.layers import ACTIVATIONS, Dropout, dropout, unit, with_axes
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ class Cosine(nn.Module):
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
         """x [..., in], float32 -> [..., features]."""
-        init = nn.with_logical_partitioning(bert.INIT, ('labels', 'embed'))
+        init = with_axes(bert.INIT, 'labels', 'embed')
         kernel = self.param('kernel', init, (self.features, x.shape[-1]), jnp.float32)
         return self.scale * unit(x) @ unit(kernel).T
 
@@ -68,7 +68,7 @@ class Classifier(nn.Module):
         cfg = self.config
         self.encoder = bert.Bert(cfg)
         if cfg.head == 'cosine':
-            self.classifier = Cosine(cfg.num_labels, cfg.scale)
+            self.classifier: nn.Module = Cosine(cfg.num_labels, cfg.scale)
         else:
             self.classifier = bert.dense(cfg, cfg.num_labels, 'labels')
 
@@ -81,7 +81,7 @@ class Classifier(nn.Module):
         """Tokens -> logits."""
         return self.label(self.hidden(*texts, train=train, **about), train)
 
-    def hidden(self, *texts: jax.Array | None, train: bool = False, **about) -> jax.Array:
+    def hidden(self, *texts: Any, train: bool = False, **about) -> jax.Array:
         """Takes what `__call__` takes -> what the head reads of the encoder."""
         return self.encoder(*texts, train=train, **about)
 

@@ -10,8 +10,8 @@ Models name logical axes; one table elsewhere (parallel/partitioning.py) maps th
 import contextvars
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
-from typing import Annotated, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal, TypeAlias
 
 import flax.linen as nn
 import jax
@@ -25,6 +25,7 @@ from xlbench.models.fused import choice
 from xlbench.settings.ranges import Block, Meta
 
 Initializer = Callable[..., jax.Array]
+Source: TypeAlias = Any  # Encoded inputs: [batch, inputs, emb_dim], or a tree of a family's own.
 
 KEPT = 'kept'  # The name of what recomputation by 'dots' keeps (transformer.REMAT).
 keep_for_backward = functools.partial(checkpoint_name, name=KEPT)
@@ -74,13 +75,14 @@ class TransformerConfig(Block):
         return self.matmul_dtype or self.dtype
 
     @property
-    def inits(self) -> dict[str, Initializer]:
+    def inits(self) -> dict[str, Any]:
         """Fields of attention and MLP that draw fresh kernels; by default `fan_in_normal` does."""
         return {}
 
     def norm(self) -> nn.Module:
         """Makes a norm of a layer or a stack, of a config with `norm_epsilon`."""
-        return LayerNorm(self.norm_epsilon)
+        fields: Any = self
+        return LayerNorm(fields.norm_epsilon)
 
 
 # ------------------------------------------------------------------------------ placing on a mesh
@@ -93,6 +95,11 @@ def constrain(x: jax.Array, *axes: str | None) -> jax.Array:
     """
     axes = tuple(axis if size > 1 else None for axis, size in zip(axes, x.shape, strict=True))
     return nn.with_logical_constraint(x, axes)
+
+
+def with_axes(init: Initializer, *axes: str) -> Callable[..., Any]:
+    """Makes an initializer of `init` that gives the axes of what it draws logical names."""
+    return nn.with_logical_partitioning(init, axes)
 
 
 def place(x: jax.Array, features: str = 'embed') -> jax.Array:
@@ -118,7 +125,7 @@ def recomputed(f: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
     return jax.checkpoint(f) if on == 'gpu' or (IN_LOOP.get() and on != 'cpu') else f
 
 
-ACTIVATIONS = {
+ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
     'relu': jax.nn.relu,
     'gelu': functools.partial(jax.nn.gelu, approximate=False),
     'gelu_tanh': functools.partial(jax.nn.gelu, approximate=True),  # T5's, 'gelu_new' elsewhere.
@@ -152,22 +159,20 @@ class Dense(nn.Module):
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
         """x [..., in] -> [..., features] or [..., stack, features]."""
-        shape, axes = (self.features, x.shape[-1]), self.axes
-        if self.stack:
-            shape, axes = (self.stack, *shape), ('stack', *axes)
-        init = nn.with_logical_partitioning(self.kernel_init, axes)
-        y = keep_for_backward(
-            product(x, self.param('kernel', init, shape, jnp.float32), self.matmul_dtype)
-        )
+        stack, stack_axis = ((self.stack,), ('stack',)) if self.stack else ((), ())
+        shape, axes = (*stack, self.features, x.shape[-1]), (*stack_axis, *self.axes)
+        kernel = self.param('kernel', with_axes(self.kernel_init, *axes), shape, jnp.float32)
+        y = keep_for_backward(product(x, kernel, self.matmul_dtype))
         if self.use_bias:
-            init = nn.with_logical_partitioning(nn.initializers.zeros, axes[:-1])
+            init = with_axes(nn.initializers.zeros, *axes[:-1])
             y = y + self.param('bias', init, shape[:-1], jnp.float32).astype(y.dtype)
         # Parameters decide whether the layer is adapted: see xlbench/models/lora.py.
         return y + self._adapted(x) if self.has_variable('params', 'lora_a') else y
 
     def _adapted(self, x: jax.Array) -> jax.Array:
         """scale B A x of LoRA (arXiv:2106.09685, equation 3), for each part of a stack."""
-        a, b, scale = (self.get_variable('params', f'lora_{name}') for name in ('a', 'b', 'scale'))
+        leaves: Mapping[str, Any] = self.variables['params']
+        a, b, scale = (leaves[f'lora_{name}'] for name in ('a', 'b', 'scale'))
         x = product(x, a, self.matmul_dtype)  # [..., rank] or [..., stack, rank]
         if not self.stack:
             return scale.astype(x.dtype) * product(x, b, self.matmul_dtype)
@@ -250,8 +255,8 @@ class RMSNorm(nn.Module):
     def __call__(self, x: jax.Array) -> jax.Array:
         """x [..., embed] -> the same shape and type."""
         fresh = nn.initializers.zeros if self.from_one else nn.initializers.ones
-        init = nn.with_logical_partitioning(fresh, ('embed',))
-        scale = self.param('scale', init, (x.shape[-1],), jnp.float32) + self.from_one
+        scale = self.param('scale', with_axes(fresh, 'embed'), (x.shape[-1],), jnp.float32)
+        scale = scale + self.from_one
         return recomputed(functools.partial(_rms_normed, self.epsilon))(x, scale)
 
 
@@ -269,11 +274,10 @@ class LayerNorm(nn.Module):
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
         """x [..., embed] -> the same shape and type."""
-        axes, shape = ('embed',), (x.shape[-1],)
-        ones = nn.with_logical_partitioning(nn.initializers.ones, axes)
-        zeros = nn.with_logical_partitioning(nn.initializers.zeros, axes)
-        scale = self.param('scale', ones, shape, jnp.float32)
-        bias = self.param('bias', zeros, shape, jnp.float32)
+        ones, zeros = nn.initializers.ones, nn.initializers.zeros
+        shape = (x.shape[-1],)
+        scale = self.param('scale', with_axes(ones, 'embed'), shape, jnp.float32)
+        bias = self.param('bias', with_axes(zeros, 'embed'), shape, jnp.float32)
         return recomputed(functools.partial(_layer_normed, self.epsilon))(x, scale, bias)
 
 
@@ -335,12 +339,11 @@ class Embedding(nn.Module):
     rows: str = 'vocab'  # logical axis of the rows
 
     def setup(self):
-        init = nn.with_logical_partitioning(self.embedding_init, (self.rows, 'embed'))
-        if self.has_variable('params', PLACES):
-            self.places = self.get_variable('params', PLACES)
-            self.embedding = self.get_variable('params', 'embedding')
+        init = with_axes(self.embedding_init, self.rows, 'embed')
+        self.places: jax.Array | None = self.get_variable('params', PLACES)
+        if self.places is not None:
+            self.embedding: jax.Array = self.get_variable('params', 'embedding')
         else:
-            self.places = None
             self.embedding = self.param('embedding', init, (self.size, self.features), jnp.float32)
 
     def __call__(self, ids: jax.Array) -> jax.Array:
@@ -356,7 +359,7 @@ class OutputEmbedding(nn.Module):
     features: int
 
     def setup(self):
-        init = nn.with_logical_partitioning(fan_in_normal(), ('vocab', 'embed'))
+        init = with_axes(fan_in_normal(), 'vocab', 'embed')
         self.kernel = self.param('kernel', init, (self.size, self.features), jnp.float32)
 
     def __call__(self) -> jax.Array:

@@ -9,7 +9,8 @@ Objectives and decoders see what they see of GPT-2, see gpt2.py.
 
 import dataclasses
 import math
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
 
 import flax.linen as nn
 import jax
@@ -38,7 +39,7 @@ from xlbench.models.layers import (
     dropout,
     unstack,
 )
-from xlbench.models.masks import MaskSpec, mask_bias
+from xlbench.models.masks import mask_bias
 from xlbench.system import errors
 
 ROPE_FORMS = ('default', 'linear', 'llama3')
@@ -77,7 +78,7 @@ class LlamaConfig(gpt2.Gpt2Config):
     """
 
     num_kv_heads: Annotated[int, Meta(ge=1, le=2**20)]
-    activation: str = 'swish'
+    activation: Literal['relu', 'gelu', 'gelu_tanh', 'swish', 'tanh'] = 'swish'
     norm_epsilon: Annotated[float, Meta(ge=0, le=1)] = 1e-6
     dropout_rate: Annotated[float, Meta(ge=0, lt=1)] = 0.0
     attention_dropout_rate: Annotated[float, Meta(ge=0, lt=1)] = 0.0
@@ -166,19 +167,16 @@ class SharedAttention(SelfAttention):
     def setup(self):
         Attention.setup(self)  # Without one kernel for all three.
         cfg = self.config
-        axes = ('joined_kv', 'embed')
-        fields = dict(
-            use_bias=cfg.qkv_bias, matmul_dtype=cfg.operands, kernel_init=self.kernel_init
-        )
-        self.query = Dense(cfg.num_heads * cfg.head_dim, axes, **fields)
-        self.kv = Dense(cfg.num_kv_heads * cfg.head_dim, axes, stack=2, **fields)
+        axes, types = ('joined_kv', 'embed'), (cfg.qkv_bias, cfg.operands, cfg.init)
+        self.query = Dense(cfg.num_heads * cfg.head_dim, axes, 0, *types)
+        self.kv = Dense(cfg.num_kv_heads * cfg.head_dim, axes, 2, *types)
         if cfg.qk_norm:
             self.query_norm, self.key_norm = cfg.norm(), cfg.norm()
 
     def project(
-        self, x: jax.Array, bias: Rotation, length: str | None = 'length'
+        self, x: jax.Array, bias: Any = None, length: str | None = 'length'
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """x [batch, length, embed] -> q [batch, heads, length, head_dim], k, v of shared heads."""
+        """x and its rotation -> q [batch, heads, length, head_dim], k and v of the shared heads."""
         cfg = self.config
         q = split_heads(self.query(x), cfg.num_heads, length)
         k, v = (
@@ -189,7 +187,7 @@ class SharedAttention(SelfAttention):
             q, k = self.query_norm(q), self.key_norm(k)
         return rotate(q, bias) * (cfg.query_scale or cfg.head_dim) ** -0.5, rotate(k, bias), v
 
-    def attend(self, q, k, v, bias, mask: jax.Array | MaskSpec, train: bool = False) -> jax.Array:
+    def attend(self, q, k, v, bias=None, mask: Any = None, train: bool = False) -> jax.Array:
         """Attention of the q, k, v of `project` -> [batch, length, out_features]."""
         del bias  # Queries and keys are rotated by now.
         cfg = self.config
@@ -207,7 +205,7 @@ class SharedAttention(SelfAttention):
         return dot_heads(weights, v, (3, 2)).astype(q.dtype)
 
     def step(
-        self, x, past: KeysValues, place, bias: tuple[Rotation, jax.Array], mask: jax.Array
+        self, x, past: KeysValues, place, bias: Any = None, mask: Any = None
     ) -> tuple[jax.Array, KeysValues]:
         """Attention of one new token over earlier ones and itself; see SelfAttention.step.
 
@@ -284,12 +282,10 @@ class Decoder(gpt2.Decoder):
 
     def takes_fused(self, tokens: jax.Array, keys: int, train: bool) -> bool:
         """Returns whether attention is fused; windows and capped logits need a mask."""
-        cfg = self.config
-        return not (cfg.window or cfg.attention_softcap) and super().takes_fused(
-            tokens, keys, train
-        )
+        needs_mask = self.config.window or self.config.attention_softcap
+        return not needs_mask and super().takes_fused(tokens, keys, train)
 
-    def of_layers(self, positions: jax.Array, mask: jax.Array | MaskSpec) -> tuple[tuple, tuple]:
+    def of_layers(self, positions: jax.Array, mask: Any) -> tuple[tuple, tuple]:
         """Rotations and masks of layers without and with a window."""
         cfg = self.config
         rotations = tuple(rotation(cfg, positions, local) for local in (False, True))
@@ -298,13 +294,13 @@ class Decoder(gpt2.Decoder):
         distance = positions[:, None, :, None] - positions[:, None, None, :]
         return rotations, (mask, mask + mask_bias(distance < cfg.window))
 
-    def embed(self, tokens: jax.Array, positions: jax.Array, train: bool) -> jax.Array:
+    def embed(self, tokens: jax.Array, positions: jax.Array | None, train: bool) -> jax.Array:
         x = self.token_embedder(tokens)
         if self.config.scaled_embeddings:
             x = x * jnp.asarray(self.config.emb_dim**0.5, self.config.dtype)
         return self.dropout(x, train)
 
-    def bias_step(self, cache: transformer.Cache) -> list[tuple[Rotation, jax.Array]]:
+    def bias_step(self, cache: transformer.Cache) -> Sequence[tuple[Rotation, jax.Array]]:
         """The rotation of the new tokens in each layer, and what its window hides."""
         cfg, index = self.config, cache['index']
         _, beams, room = cache['origin'].shape

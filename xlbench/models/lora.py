@@ -68,7 +68,7 @@ class Lora(Block, where='config.lora'):
 
     def place(self, lang: str | None) -> int:
         """The place of a language's adapter along the leading axis; UserError if it has none."""
-        if lang not in self.languages:
+        if lang is None or lang not in self.languages:
             raise unknown('language of config.lora.languages', str(lang), self.languages)
         return list(self.languages).index(lang)
 

@@ -1,10 +1,14 @@
 """Masks of attention: in short form, from which a fused kernel masks, and as arrays for logits."""
 
+from typing import Any, TypeAlias
+
 import jax
 import jax.numpy as jnp
 from flax import struct
 
 from xlbench.models.layers import constrain
+
+Bias: TypeAlias = Any  # Of positions on logits: an array, None, or what else a family reads.
 
 # Added to the logits of what a query may not see. Finite, so that a row that sees nothing (padding)
 # gives some average and not NaN; far above any real logit in float32.

@@ -13,7 +13,7 @@ runs on over the padding of a batch; here an example's weights do not depend on 
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -28,7 +28,6 @@ from xlbench.models.masks import MASKED, mask_bias
 from xlbench.system import errors
 
 VIEWS = 2
-_AXES = ('features', 'embed')  # Of the kernels below: small, and every device has its outputs.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -81,6 +80,12 @@ def uniform(rng: jax.Array, shape: tuple[int, ...], dtype: DTypeLike = jnp.float
     return jax.random.uniform(rng, shape, dtype, -1, 1) * shape[-1] ** -0.5
 
 
+def dense(features: int, matmul_dtype: str, stack: int = 0, **fields: Any) -> Dense:
+    """A product from states; every device has its outputs, for it is small."""
+    fields |= dict(matmul_dtype=matmul_dtype, kernel_init=uniform)
+    return Dense(features, ('features', 'embed'), stack, **fields)
+
+
 class LstmStep(nn.Module):
     """One step of an LSTM, whose gates are in PyTorch's order.
 
@@ -99,8 +104,7 @@ class LstmStep(nn.Module):
         """The state and the cell after the step."""
         state, cell = carry
         inputs, is_there = now
-        fields = dict(matmul_dtype=self.matmul_dtype, kernel_init=uniform)
-        gates = Dense(self.features, _AXES, 4, use_bias=True, **fields, name='recurrent')(state)
+        gates = dense(self.features, self.matmul_dtype, 4, use_bias=True, name='recurrent')(state)
         gates = gates + inputs
         write, forget, value, read = (gates[:, i] for i in range(4))
         new_cell = jax.nn.sigmoid(forget) * cell + jax.nn.sigmoid(write) * jnp.tanh(value)
@@ -121,8 +125,7 @@ class Lstm(nn.Module):
         mask: jax.Array,  # [rows, steps], False on steps to leave out
     ) -> jax.Array:
         """The last state, [rows, features] float32."""
-        fields = dict(matmul_dtype=self.matmul_dtype, kernel_init=uniform)
-        inputs = Dense(self.features, _AXES, 4, **fields, name='inputs')(x)
+        inputs = dense(self.features, self.matmul_dtype, 4, name='inputs')(x)
         steps = nn.scan(LstmStep, variable_broadcast='params', split_rngs={'params': False})
         zeros = jnp.zeros((len(x), self.features), jnp.float32)
         now = jnp.swapaxes(inputs, 0, 1).astype(jnp.float32), mask.T
@@ -136,11 +139,10 @@ class ViewWeights(nn.Module):
 
     def setup(self):
         cfg = self.config
-        fields = dict(matmul_dtype=cfg.operands, kernel_init=uniform)
         self.lstm = Lstm(cfg.emb_dim, cfg.operands)
-        self.dense = Dense(cfg.emb_dim, _AXES, use_bias=True, **fields)
+        self.dense = dense(cfg.emb_dim, cfg.operands, use_bias=True)
         self.norm = LayerNorm()
-        self.score = Dense(1, _AXES, **fields)
+        self.score = dense(1, cfg.operands)
 
     def __call__(
         self,
@@ -171,13 +173,13 @@ class ViewWeights(nn.Module):
 class ViewAttention(CrossAttention):
     """Attention over each view with the same parameters; the results are added up by weights."""
 
-    def __call__(self, x, encoded: Encoded, mask: jax.Array, train: bool = False) -> jax.Array:
+    def __call__(self, x, encoded: Encoded, mask: Any = None, train: bool = False) -> jax.Array:
         """Every position of x attends to either view; see `Decoder.source_mask`."""
         q, (k, v) = self.queries(x), self.keys_values(encoded.states)
         results = [self.attend(q, k, v, None, mask[:, i, None], train) for i in range(VIEWS)]
         return mixed(results, encoded.weights)
 
-    def step(self, x: jax.Array, source: KeysValues, mask: jax.Array) -> jax.Array:
+    def step(self, x: jax.Array, source: KeysValues, mask: Any = None) -> jax.Array:
         """Attention of one new token over either view; the source has 'weights', [batch, VIEWS]."""
         over = super().step
         results = [over(x, source, mask[:, i, None]) for i in range(VIEWS)]
@@ -187,9 +189,9 @@ class ViewAttention(CrossAttention):
 
 def mixed(results: Sequence[jax.Array], weights: jax.Array) -> jax.Array:
     """The sum of what the views give, each [rows, length, features], by weights [rows, VIEWS]."""
-    return sum(
-        weights[:, i, None, None].astype(result.dtype) * result for i, result in enumerate(results)
-    )
+    shares = (weights[:, i, None, None].astype(x.dtype) * x for i, x in enumerate(results))
+    total: Any = sum(shares)
+    return total
 
 
 class DecoderLayer(bart.DecoderLayer):
@@ -248,11 +250,13 @@ class MultiViewBart(bart.Bart):
         encoder_input_tokens: jax.Array,  # [batch, inputs]
         encoder_segment_ids: jax.Array | None = None,  # [batch, inputs]; None: all is one view
         encoder_positions: jax.Array | None = None,  # [batch, inputs]; None: 0, 1, ... in each view
+        encoder_language_ids: jax.Array | None = None,
         *,
         encoder_marks: jax.Array | None = None,  # [batch, inputs], above 0 where a segment begins
         train: bool = False,
     ) -> Encoded:
         """Source tokens of both views -> encoded tokens, and the weights of the views."""
+        del encoder_language_ids
         if encoder_segment_ids is None:
             encoder_segment_ids = jnp.ones_like(encoder_input_tokens)
         if encoder_positions is None:

@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 from jax.typing import DTypeLike
 
-from xlbench.models.layers import Embedding, constrain
+from xlbench.models.layers import Embedding, constrain, with_axes
 from xlbench.system.errors import UserError
 
 # Blocks of queries that a bias is made of (see `skew`): what a mesh cuts a length into divides it.
@@ -80,9 +80,8 @@ class RelativePositions(nn.Module):
         The last entry belongs to no pair; it makes room for `skew`. Buckets are spread by a
         one-hot product, because the gradient of a gather would be a scatter.
         """
-        init = nn.with_logical_partitioning(
-            nn.initializers.variance_scaling(1.0, 'fan_avg', 'uniform'), ('heads', 'relpos_buckets')
-        )
+        uniform = nn.initializers.variance_scaling(1.0, 'fan_avg', 'uniform')
+        init = with_axes(uniform, 'heads', 'relpos_buckets')
         table = self.param('rel_embedding', init, (self.num_heads, self.num_buckets), jnp.float32)
         bucket = relative_position_bucket(
             jnp.arange(queries + keys) - (queries - 1),

@@ -8,6 +8,7 @@ right for packed rows too, because the tokens of an example are contiguous.
 """
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 import jax
@@ -54,10 +55,7 @@ class T5Config(TransformerConfig):
 def relative_positions(cfg: T5Config, bidirectional: bool) -> RelativePositions:
     """The bias of each difference of positions."""
     return RelativePositions(
-        num_heads=cfg.num_heads,
-        num_buckets=cfg.relpos_buckets,
-        max_distance=cfg.relpos_max_distance,
-        bidirectional=bidirectional,
+        cfg.num_heads, cfg.relpos_buckets, cfg.relpos_max_distance, bidirectional
     )
 
 
@@ -115,6 +113,7 @@ class Stack(transformer.Stack):
 
     config: T5Config
     token_embedder: Embedding
+    layer: ClassVar[type[Layer]]
 
     def setup(self):
         super().setup()
@@ -151,7 +150,7 @@ class Decoder(Stack, transformer.Decoder):
         own = self.layers if self.config.relpos_each_layer else [self]
         return jnp.stack([x.relpos_bias.by_difference(max_length, max_length) for x in own])
 
-    def bias_step(self, cache: transformer.Cache) -> list[jax.Array]:
+    def bias_step(self, cache: transformer.Cache) -> Sequence[jax.Array]:
         """The row of this query in the bias that `skew` would build, for the places of each beam.
 
         [1, heads, 1, places] for each layer.

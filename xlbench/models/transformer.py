@@ -9,8 +9,8 @@ Segment 0 is padding; without segments every token is seen.
 """
 
 import itertools
-from collections.abc import Sequence
-from typing import ClassVar, TypeAlias, TypedDict
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, TypedDict, TypeVar
 
 import flax.linen as nn
 import jax
@@ -18,10 +18,10 @@ import jax.numpy as jnp
 
 from xlbench.models.attention import Attention, CrossAttention, KeysValues, SelfAttention, as_past
 from xlbench.models.fused import choice
-from xlbench.models.layers import IN_LOOP, KEPT, Mlp, TransformerConfig, dropout, place
-from xlbench.models.masks import MaskSpec, mask_bias
+from xlbench.models.layers import IN_LOOP, KEPT, Mlp, Source, TransformerConfig, dropout, place
+from xlbench.models.masks import Bias, MaskSpec, mask_bias
 from xlbench.system import work
-from xlbench.system.trees import Params, Tree
+from xlbench.system.trees import Params
 
 # ---------------------------------------------------------------------------------------- the layer
 
@@ -34,7 +34,6 @@ class Layer(nn.Module):
     Attributes:
       names: of the parts, in the order above, and of the norm of each, as the parameters have them.
       kinds: of attention within the text and over a source.
-      pre_norm: whether parts read a normed input; else their sums with it are normed.
     """
 
     config: TransformerConfig
@@ -43,7 +42,11 @@ class Layer(nn.Module):
         ('mlp', 'mlp_norm'),
     )
     kinds: ClassVar[Sequence[type[Attention]]] = (SelfAttention, CrossAttention)
-    pre_norm: ClassVar[bool]
+
+    @property
+    def pre_norm(self) -> bool:
+        """True if parts read a normed input; else their sums with it are normed."""
+        raise NotImplementedError
 
     def setup(self):
         kinds = self.kinds[: len(self.names) - 1]
@@ -55,7 +58,7 @@ class Layer(nn.Module):
         self.dropout = dropout(self.config, self.config.dropout_rate)
 
     def _attention(self, kind: type[Attention]) -> nn.Module:
-        cfg = self.config
+        cfg: Any = self.config  # One with `attention_dropout_rate`.
         rate = cfg.attention_dropout_rate
         return kind(cfg, use_bias=True, scaled=True, dropout_rate=rate, **cfg.inits)
 
@@ -65,8 +68,8 @@ class Layer(nn.Module):
     def __call__(
         self,
         x: jax.Array,  # [batch, length, emb_dim]
-        encoded: jax.Array | None,  # [batch, inputs, emb_dim], the source
-        bias: jax.Array | None,  # relative positions, see Stack.bias
+        encoded: Source | None,
+        bias: Bias,  # see Stack.bias
         mask: jax.Array | MaskSpec | None,  # [1 or batch, 1, length, length], 0 or MASKED
         cross_mask: jax.Array | MaskSpec | None,  # [batch, 1, 1 or length, inputs], 0 or MASKED
         train: bool,
@@ -85,7 +88,7 @@ class Layer(nn.Module):
         x: jax.Array,  # [rows, 1, emb_dim]
         past: KeysValues,  # of earlier tokens, see Decoder.init_cache
         source: KeysValues | None,
-        bias: jax.Array | None,  # [1, heads, 1, places], relative positions
+        bias: Bias,  # see Decoder.bias_step
         mask: jax.Array,  # [batch, 1, beams, places], 0 or MASKED
         cross_mask: jax.Array | None,  # [batch, 1, 1, inputs], 0 or MASKED
         place: jax.Array,  # [], of this token's first key and value in `past`
@@ -98,8 +101,8 @@ class Layer(nn.Module):
             x = self._after(norm, x, attention.step(self._before(norm, x), source, cross_mask))
         return self._after(mlp_norm, x, mlp(self._before(mlp_norm, x))), past
 
-    def source_keys_values(self, encoded: jax.Array) -> KeysValues:
-        """Keys and values of the source [batch, inputs, emb_dim], as `step` reads them."""
+    def source_keys_values(self, encoded: Source) -> KeysValues:
+        """Keys and values of the source, as `step` reads them."""
         _, attention = self.parts[1]
         return as_past(*attention.keys_values(encoded))
 
@@ -130,10 +133,10 @@ REMAT = {
     # By name: a policy that looks for products does not see into one with a gradient of its own.
     'dots': jax.checkpoint_policies.save_only_these_names(KEPT),
 }
-_Arguments: TypeAlias = tuple[Tree[jax.Array] | bool | None, ...]
+_Module = TypeVar('_Module', bound=nn.Module)
 
 
-def checkpointed(layer: type[nn.Module], remat: str) -> type[nn.Module]:
+def checkpointed(layer: type[_Module], remat: str) -> type[_Module]:
     """The class of a layer that is recomputed in the backward pass as TransformerConfig.remat says.
 
     It is called as Layer is, with positional arguments only.
@@ -154,7 +157,7 @@ def run_layers(
     layers: Sequence[nn.Module],  # bound, of one class
     per_round: int,  # layers of a round of a loop; 0: no loops
     x: jax.Array,  # what the first layer reads; every layer keeps its shape and type
-    arguments: _Arguments,  # what all layers read
+    arguments: tuple[Any, ...],  # what all layers read
 ) -> jax.Array:
     """layer(x, *arguments) for each layer in turn, x being what the one before gave.
 
@@ -163,8 +166,8 @@ def run_layers(
     """
     if not per_round or not layers or layers[0].is_initializing():
         return _in_turn(layers, x, arguments)
-    for _, alike in itertools.groupby(layers, _form):
-        alike = list(alike)
+    for _, group in itertools.groupby(layers, _form):
+        alike = list(group)
         rounds = len(alike) // per_round
         looped = alike[: rounds * per_round] if rounds > 1 else []
         if looped:
@@ -173,7 +176,7 @@ def run_layers(
     return x
 
 
-def _in_turn(layers: Sequence[nn.Module], x: jax.Array, arguments: _Arguments) -> jax.Array:
+def _in_turn(layers: Sequence[nn.Module], x: jax.Array, arguments: tuple[Any, ...]) -> jax.Array:
     for layer in layers:
         x = layer(x, *arguments)
     return x
@@ -186,9 +189,9 @@ def _form(layer: nn.Module) -> tuple:
 
 
 def _loop(
-    layers: Sequence[nn.Module], per_round: int, x: jax.Array, arguments: _Arguments
+    layers: Sequence[nn.Module], per_round: int, x: jax.Array, arguments: tuple[Any, ...]
 ) -> jax.Array:
-    module = layers[0].clone(parent=None)
+    apply: Callable[..., Any] = layers[0].clone(parent=None).apply
     of_layers = [(layer.variables['params'], _rngs(layer)) for layer in layers]
     # The layers that come first in a round, those that come second, ...
     of_rounds = [
@@ -199,7 +202,7 @@ def _loop(
     def one_round(x: jax.Array, of_round: list[tuple[Params, dict[str, jax.Array]]]):
         for params, rngs in of_round:
             with work.setting(IN_LOOP, True):
-                x = module.apply({'params': params}, x, *arguments, rngs=rngs)
+                x = apply({'params': params}, x, *arguments, rngs=rngs)
         return x, None
 
     return jax.lax.scan(one_round, x, of_rounds)[0]
@@ -219,13 +222,16 @@ class Stack(nn.Module):
     Attributes:
       layer: the class of its layers.
       depth: the field of the config that says how many there are.
-      norm_name: of the norm of the last one's result, among the parameters; '': there is none.
     """
 
     config: TransformerConfig
     layer: ClassVar[type[Layer]]
     depth: ClassVar[str] = 'num_layers'
-    norm_name: ClassVar[str] = ''
+
+    @property
+    def norm_name(self) -> str:
+        """The name of the norm of the last layer's result; '': there is none."""
+        return ''
 
     def setup(self):
         self.layers = layers(self.layer, self.config, getattr(self.config, self.depth))
@@ -257,7 +263,8 @@ class Stack(nn.Module):
 
     def takes_fused(self, tokens: jax.Array, keys: int, train: bool) -> bool:
         """Returns whether the attention of tokens [batch, length] over these keys is fused."""
-        return choice.takes_fused(self.config, *tokens.shape, keys, train)
+        rows, length = tokens.shape
+        return choice.takes_fused(self.config, rows, length, keys, train)
 
     def own_mask(
         self, tokens: jax.Array, segments: jax.Array | None, train: bool, causal: bool = False
@@ -271,7 +278,7 @@ class Stack(nn.Module):
         x: jax.Array,  # [batch, length, emb_dim]
         mask: jax.Array | MaskSpec | None,  # [1 or batch, 1, length, length], 0 or MASKED
         train: bool,
-        encoded: jax.Array | None = None,  # [batch, inputs, emb_dim]
+        encoded: Source | None = None,
         cross_mask: jax.Array | MaskSpec | None = None,  # [batch, 1, 1 or length, inputs]
     ) -> jax.Array:  # [batch, length, emb_dim]
         """All layers for whole texts."""
@@ -289,12 +296,12 @@ class Encoder(Stack):
         tokens: jax.Array,  # [batch, length]
         segment_ids: jax.Array | None = None,  # [batch, length]
         positions: jax.Array | None = None,  # [batch, length]
-        *about: jax.Array | None,  # what else `embed` reads
+        *,
         train: bool = False,
     ) -> jax.Array:  # [batch, length, emb_dim]
         """Tokens -> encoded tokens."""
         mask = self.own_mask(tokens, segment_ids, train)
-        return self.run(self.embed(tokens, positions, train, *about), mask, train)
+        return self.run(self.embed(tokens, positions, train), mask, train)
 
 
 class Cache(TypedDict, total=False):
@@ -319,10 +326,10 @@ class Cache(TypedDict, total=False):
     index: jax.Array
     origin: jax.Array
     self: list[KeysValues]
-    cross: list[KeysValues]
+    cross: Sequence[KeysValues | None]
     cross_mask: jax.Array | None
     prompt_mask: jax.Array
-    positions: jax.Array
+    positions: Any
     languages: jax.Array
 
 
@@ -338,7 +345,7 @@ class Decoder(Stack):
     def __call__(
         self,
         tokens: jax.Array,  # [batch, targets]
-        encoded: jax.Array,  # [batch, inputs, emb_dim]
+        encoded: Source,
         encoder_segment_ids: jax.Array | None = None,  # [batch, inputs]
         segment_ids: jax.Array | None = None,  # [batch, targets]
         positions: jax.Array | None = None,  # [batch, targets]
@@ -348,16 +355,15 @@ class Decoder(Stack):
     ) -> jax.Array:  # [batch, targets, emb_dim]
         """Target tokens -> states of the last layer; `about` is what else `embed` reads."""
         mask = self.own_mask(tokens, segment_ids, train, causal=True)
-        if self.fuses_source and self.takes_fused(tokens, encoded.shape[1], train):
-            cross_mask = MaskSpec(segment_ids, encoder_segment_ids)
-        else:
+        cross_mask: Any = MaskSpec(segment_ids, encoder_segment_ids)
+        if not (self.fuses_source and self.takes_fused(tokens, encoded.shape[1], train)):
             cross_mask = self.source_mask(encoded, segment_ids, encoder_segment_ids)
         x = self.embed(tokens, positions, train, **about)
         return self.run(x, mask, train, encoded, cross_mask)
 
     def source_mask(
         self,
-        encoded: jax.Array,  # [batch, inputs, emb_dim]
+        encoded: Source,
         segment_ids: jax.Array | None,  # [batch, targets]; None where a row holds one example
         encoder_segment_ids: jax.Array | None,  # [batch, inputs]
     ) -> jax.Array | None:  # [batch, 1, 1 or targets, inputs], 0 or MASKED
@@ -365,7 +371,7 @@ class Decoder(Stack):
         del encoded
         return MaskSpec(segment_ids, encoder_segment_ids).array(1)
 
-    def position_cache(self, max_length: int) -> jax.Array | None:
+    def position_cache(self, max_length: int) -> Any:
         """The entries of the cache that the positions of up to max_length tokens need."""
         del max_length
         return None
@@ -374,17 +380,14 @@ class Decoder(Stack):
         """Tokens [rows, 1] at the cache's position -> what the first layer reads."""
         return self.embed(tokens, cache['index'][None, None], train=False)
 
-    def bias_step(self, cache: Cache) -> list[jax.Array | None]:
-        """The bias of a step's logits in each layer, [1 or batch, heads, 1, places] or None.
-
-        Biases of relative positions, for one.
-        """
+    def bias_step(self, cache: Cache) -> Sequence[Bias]:
+        """The bias of a step's logits in each layer, [1 or batch, heads, 1, places] or None."""
         del cache
         return [None] * len(self.layers)
 
     def init_cache(
         self,
-        encoded: jax.Array,  # [batch, inputs, emb_dim]
+        encoded: Source,
         encoder_segment_ids: jax.Array | None,  # [batch, inputs]
         max_length: int,
         beams: int,

@@ -45,9 +45,10 @@ def platform() -> str:
 
 def parts(axis: str) -> int:
     """Into how many parts the mesh cuts what lies along a logical axis."""
-    axes = nn.logical_to_mesh_axes((axis,))[0] or ()
+    (axes,) = nn.logical_to_mesh_axes((axis,)) or ((),)
     sizes = jax.sharding.get_abstract_mesh().shape
-    return math.prod(sizes.get(name, 1) for name in ((axes,) if isinstance(axes, str) else axes))
+    names = (axes,) if isinstance(axes, str) else axes or ()
+    return math.prod(sizes.get(name, 1) for name in names)
 
 
 def kernels() -> str:

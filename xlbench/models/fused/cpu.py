@@ -7,6 +7,7 @@ values, to which each block adds, stay in the cache, too.
 """
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +21,7 @@ from xlbench.models.positions import skew
 
 BLOCK = 256  # Queries.
 
-Head = tuple[jax.Array | None, ...]  # Arrays of one head, of one block of it, or of all heads.
+Head = tuple[Any, ...]  # Arrays or Nones of one head, of one block of it, or of all heads.
 
 
 def _heads(x: jax.Array, form: forms.Form) -> jax.Array:
@@ -75,10 +76,10 @@ def _logits(form: forms.Form, block, q, query_ids, k, bias, key_ids) -> jax.Arra
 
 
 def forward(
-    head_dim: int, causal: bool, out_dtype: DTypeLike, *inputs: jax.Array | None
+    head_dim: int, causal: bool, out_dtype: DTypeLike, *inputs: Any
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """One device's result and the statistics of its rows; see gpu.forward."""
-    form = forms.Form.of(*inputs[:2], head_dim, causal, BLOCK, 1)
+    form = forms.Form.of(inputs[0], inputs[1], head_dim, causal, BLOCK, 1)
 
     def of_block(whole: Head, part: Head):
         block, (q, query_ids) = part
@@ -96,20 +97,18 @@ def forward(
         return lax.map(functools.partial(of_block, whole), numbered)
 
     made = lax.map(of_head, _of_heads(form, *inputs))
-    out, largest, total = (
-        x.reshape(len(x), form.padded_q, -1)[:, : form.queries] for x in made
-    )
+    out, largest, total = (x.reshape(len(x), form.padded_q, -1)[:, : form.queries] for x in made)
     rows = (form.batch, form.heads, 1, form.queries)
     return _joined(out, form), largest.reshape(rows), total.reshape(rows)
 
 
 def backward(
-    head_dim: int, causal: bool, out_dtype: DTypeLike, *inputs: jax.Array | None
+    head_dim: int, causal: bool, out_dtype: DTypeLike, *inputs: Any
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | None]:
     """One device's gradients of q, k, v, and of the bias; see gpu.backward."""
-    *inputs, g, largest, mean = inputs
-    form = forms.Form.of(*inputs[:2], head_dim, causal, BLOCK, 1)
-    by_difference = inputs[3]
+    *given, g, largest, mean = inputs
+    q, k, _, by_difference, *_ = given
+    form = forms.Form.of(q, k, head_dim, causal, BLOCK, 1)
     product = functools.partial(jnp.einsum, preferred_element_type=jnp.float32)
     largest, mean = (x.reshape(-1, form.queries, 1) for x in (largest, mean))
     # Queries that only fill a block give no key any weight.
@@ -141,7 +140,7 @@ def backward(
         numbered = jnp.arange(form.blocks_q), parts, outer
         return lax.scan(functools.partial(of_block, whole), none, numbered)
 
-    (d_k, d_v, d_bias), d_q = lax.map(of_head, (*_of_heads(form, *inputs), outer))
+    (d_k, d_v, d_bias), d_q = lax.map(of_head, (*_of_heads(form, *given), outer))
     d_q = _joined(d_q.reshape(len(d_q), form.padded_q, -1)[:, : form.queries], form)
     d_k, d_v = (_joined(x, form).astype(out_dtype) for x in (d_k, d_v))
     if by_difference is not None:

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import Self
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -61,10 +61,10 @@ class Form:
     def cost(self, products: int, arrays: Iterable[jax.Array | jax.ShapeDtypeStruct | None]):
         """Builds the compiler's cost estimate of a kernel from its products for each tile."""
         pairs = self.batch * self.heads * self.padded_q * self.padded_k
-        pairs = pairs * (1 + self.causal * (self.block_q / self.padded_q - 1) / 2)
+        seen = pairs * (1 + self.causal * (self.block_q / self.padded_q - 1) / 2)
         return pl.CostEstimate(
-            flops=int(2 * products * pairs * self.head_dim),
-            transcendentals=int(pairs),
+            flops=int(2 * products * seen * self.head_dim),
+            transcendentals=int(seen),
             bytes_accessed=sum(x.size * x.dtype.itemsize for x in arrays if x is not None),
         )
 
@@ -86,9 +86,7 @@ def spec(grid: str, at: str, sizes: Sequence[int | None]) -> pl.BlockSpec:
     return pl.BlockSpec(sizes, place)
 
 
-def padded(
-    x: jax.Array | None, length: int, axis: int = 1, value: float = 0.0
-) -> jax.Array | None:
+def padded(x: jax.Array | None, length: int, axis: int = 1, value: float = 0.0) -> Any:
     """x with an axis filled up to a length; None stays."""
     if x is None:
         return None

@@ -11,6 +11,7 @@ several programs for some rows each.
 
 import functools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -64,7 +65,7 @@ def _diagonals(by_difference: jax.Array, form: _Form) -> jax.Array:
 # ------------------------------------------------------------------------------------- the kernels
 
 
-def _of(block: jax.Array | int) -> pl.Slice:
+def _of(block: jax.Array | int) -> pl.Slice | slice:
     return pl.ds(block * BLOCK, BLOCK)
 
 
@@ -218,10 +219,7 @@ def _call(
     arrays: Sequence[jax.Array | None],
     products: int,
 ) -> list[jax.Array]:
-    """Runs a kernel of some products for each tile.
-
-    (Shape, specification) of what it writes is in `outs`.
-    """
+    """Runs a kernel of some products for each tile; what it writes is in `outs`."""
     return pl.pallas_call(
         functools.partial(kernel, form),
         grid=tuple(grid),
@@ -276,16 +274,16 @@ def forward(
 
 
 def backward(
-    head_dim: int, causal: bool, out_dtype: DTypeLike, *inputs: jax.Array | None
+    head_dim: int, causal: bool, out_dtype: DTypeLike, *inputs: Any
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | None]:
     """One device's gradients of q, k, v, and of the bias, [1, heads, queries + keys].
 
     The last three inputs are the result's gradient over the softmax's sum, [batch, queries,
     features], the largest logits and the means of the gradients, [batch, heads, 1, queries].
     """
-    *inputs, g, largest, mean = inputs
-    by_difference = inputs[3]
-    form, arrays = _prepared(head_dim, causal, *inputs)
+    *given, g, largest, mean = inputs
+    by_difference = given[3]
+    form, arrays = _prepared(head_dim, causal, *given)
     q, k, _, *small = arrays
     # Queries that only fill a block give no key any weight.
     largest = padded(largest[:, :, 0], form.padded_q, 2, -ABSENT)

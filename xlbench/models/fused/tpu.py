@@ -12,6 +12,7 @@ the bias is made of whole slices of them, and its gradient is added up in the sa
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -87,7 +88,7 @@ def _narrow(wide_ref, rows_ref) -> None:
         rows_ref[0, head] = x
 
 
-def _strips(rows: int, first: jax.Array | int) -> list[tuple[int, jax.Array | int]]:
+def _strips(rows: int, first: Any) -> list[tuple[int, jax.Array | int]]:
     """(row of the tile, column of the wide rows) where each LANES rows of a tile begin."""
     starts = range(0, rows, LANES)
     return [(start, pl.multiple_of(first - start, LANES)) for start in starts]
@@ -137,7 +138,7 @@ def attention_forward(
     blocks = form.blocks_k
     if rows_ref is not None:
         pl.when((row == 0) & (i == 0))(functools.partial(_widen, rows_ref, wide_ref))
-    last = blocks
+    last: jax.Array | int = blocks
     if form.causal:
         last = jnp.minimum(blocks, lax.div((i + 1) * block_q + block_k - 1, block_k))
     out = jnp.zeros((block_q, form.lanes), jnp.float32)
@@ -188,9 +189,8 @@ def attention_backward(
     only one of the five products needs a transposed tile.
     """
     if rows_ref is None:
-        (sum_ref,), wide_ref, d_wide_ref = others, None, None
-    else:
-        d_rows_ref, sum_ref, wide_ref, d_wide_ref = others
+        others = (None, *others, None, None)
+    d_rows_ref, sum_ref, wide_ref, d_wide_ref = others
     row, j = pl.program_id(1), pl.program_id(2)
     block_q, block_k = form.block_q, form.block_k
     blocks, last = form.blocks_q, form.blocks_k - 1
@@ -318,7 +318,7 @@ def _rows_of_group(rows: jax.Array | None, form: Form):
     return rows, (1, form.group, SUBLANES, form.differences), 'g000'
 
 
-def _ids(of_rows: jax.Array | None, of_columns: jax.Array | None, size: int):
+def _ids(of_rows: Any, of_columns: Any, size: int):
     """Segments as two entries of `_call`: of a tile's rows, `size` at once, and of all columns."""
     if of_rows is None:
         return [(None, None, None)] * 2
