@@ -121,7 +121,7 @@ def _of_paper(args: argparse.Namespace, runs: Sequence[Run]) -> list[Section]:
         kinds = (('table', args.table), ('figure', args.figure))
         chosen = [t for kind, numbers in kinds for t in making.chosen(benchmark, kind, numbers)]
         needs_fits = args.ratings and any(t.shows in ('regressors', 'correlations') for t in chosen)
-        fits = _fits(args.ratings, args.metrics) if needs_fits else None
+        fits = _fits(args.ratings, args.metrics) if needs_fits else Fits()
         material = making.Material(
             benchmark, runs, args.step, args.split, args.fitted_rating, rated, fits, args.rough
         )

@@ -2,6 +2,7 @@
 
 import collections
 import html.parser
+import itertools
 import json
 import subprocess
 import sys
@@ -14,12 +15,6 @@ from xlbench import report
 from xlbench.reporting import documents, notes, predictions, results, screen
 from xlbench.reporting.page import plots
 from xlbench.system import errors
-
-
-def test_a_workdir_may_be_named_from_the_current_folder(tmp_path, monkeypatch):
-    path = write_workdir(tmp_path / 'RUNS' / 'run', 40.0)
-    monkeypatch.chdir(tmp_path)
-    assert screen.table('RUNS/run') == screen.table(path)
 
 
 def test_every_format_says_when_the_data_is_made_up(tmp_path):
@@ -58,7 +53,7 @@ def test_files_of_the_user_are_left_alone(tmp_path):
     path = write_workdir(tmp_path / 'run', 50.0)
     output = tmp_path / 'out'
     output.mkdir()
-    for name, text in (('report.tex', r'\section{Mine}'), ('report.csv', 'a,b\n1,2\n')):
+    for name, text in {'report.tex': r'\section{Mine}', 'report.csv': 'a,b\n1,2\n'}.items():
         (output / name).write_text(text)
         with pytest.raises(errors.UserError, match='is not a report of xlbench'):
             report.main([str(path), f'--output={output}'])
@@ -177,42 +172,35 @@ def test_lines_of_the_log_and_folders_that_no_run_writes_are_left_out(tmp_path):
     documents.html([section_of(path)])
 
 
+FIRST = f'eval/10/test/{QG.evaluate[0]}/metrics.json'
+
+
 @pytest.mark.parametrize(
-    ('spoil', 'message'),
+    ('file', 'content', 'message'),
     [
-        (lambda path: (path / 'config.json').unlink(), 'no config.json'),
-        (lambda path: (path / 'config.json').write_text('{'), 'config.json: not JSON'),
-        (lambda path: (path / 'config.json').write_text('[]'), 'Expected `object`, got `array`'),
-        (lambda path: (path / 'eval').rename(path / 'other'), 'no evaluation results'),
-        (lambda path: _first(path).write_bytes(b'\xff\xfe{'), 'not JSON: .*; remove that file'),
-        (lambda path: _first(path).write_text('{"task": "t"}'), 'field `scores`'),
-        (
-            lambda path: _first(path).write_text('{"task": "t", "scores": {"a": "b"}}'),
-            r'Expected `float \| null`, got `str`',
-        ),
-        (lambda path: _first(path).write_text('{"scores": {}}'), 'field `task`'),
-        (lambda path: (path / 'config.json').write_text('{"a": ' + '[' * 10**5), 'too deeply'),
-        (
-            lambda path: (path / 'config.json').write_text('{"seed": ' + '[' * 99 + ']' * 99 + '}'),
-            'nested too deeply',
-        ),
-        (
-            lambda path: _first(path).write_text(f'{{"scores": {{"a": {10**400}}}}}'),
-            'metrics.json: Number out of range',
-        ),
-        (lambda path: _first(path).write_text('1' * 6000), 'Number out of range'),
+        ('config.json', None, 'no config.json'),
+        ('config.json', '{', 'config.json: not JSON'),
+        ('config.json', '[]', 'Expected `object`, got `array`'),
+        ('config.json', '{"a": ' + '[' * 10**5, 'too deeply'),
+        ('config.json', '{"seed": ' + '[' * 99 + ']' * 99 + '}', 'nested too deeply'),
+        ('eval', None, 'no evaluation results'),
+        (FIRST, b'\xff\xfe{', 'not JSON: .*; remove that file'),
+        (FIRST, '{"task": "t"}', 'field `scores`'),
+        (FIRST, '{"task": "t", "scores": {"a": "b"}}', r'Expected `float \| null`, got `str`'),
+        (FIRST, '{"scores": {}}', 'field `task`'),
+        (FIRST, f'{{"scores": {{"a": {10**400}}}}}', 'metrics.json: Number out of range'),
+        (FIRST, '1' * 6000, 'Number out of range'),
     ],
+    ids=itertools.count(),
 )
-def test_odd_workdirs_are_user_errors(tmp_path, spoil, message):
+def test_odd_workdirs_are_user_errors(tmp_path, file, content, message):
     path = write_workdir(tmp_path / 'run', 50.0)
-    spoil(path)
+    (path / file).rename(tmp_path / 'away')
+    if content is not None:
+        (path / file).write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(errors.UserError, match=message) as caught:
         screen.table(path)
     assert '\n' not in str(caught.value)
-
-
-def _first(path):
-    return path / 'eval' / '10' / 'test' / QG.evaluate[0] / 'metrics.json'
 
 
 def test_mistakes_on_the_command_line(tmp_path):
@@ -227,8 +215,10 @@ def test_mistakes_on_the_command_line(tmp_path):
             report.main(arguments)
 
 
-def test_the_screen_gets_markdown_or_what_is_asked(tmp_path, capsys):
-    path = write_workdir(tmp_path / 'run', 50.0)
+def test_the_screen_gets_markdown_or_what_is_asked(tmp_path, capsys, monkeypatch):
+    path = write_workdir(tmp_path / 'RUNS' / 'run', 50.0)
+    monkeypatch.chdir(tmp_path)  # A workdir may be named from there.
+    assert screen.table('RUNS/run') == screen.table(path)
     report.main([str(path)])
     assert capsys.readouterr().out.startswith('<!-- xlbench report')
     report.main([str(path), '--format=csv'])

@@ -3,14 +3,12 @@
 import csv
 import io
 import itertools
-import json
 import re
 import shutil
 import subprocess
 
 import pytest
 import tiny_sweep
-import warm
 import workdir_files
 from report_sections import cells_of
 
@@ -33,6 +31,7 @@ ROUGES = 'R1 / R2 / R-L / B-S'
 CORPORA = ['XSAMSum En⇒De', 'XSAMSum En⇒Zh', 'XMediaSum40k En⇒De', 'XMediaSum40k En⇒Zh']
 MODELS = ['M-BERT', 'XLM', 'mBART', 'mT5']
 RATINGS = ['Gram.', 'Flu.', 'Rel.']
+SETTINGS = ['Mono', 'Multi', 'Mono-M', 'Multi-M', 'Cross', 'Zero']
 MTG_HEAD = [
     ['', '', '', *['N-gram-based'] * 3, *['Embedding-based'] * 2, 'Others', 'Ours'],
     ['Task', 'Model', 'Language', 'BLEU', 'ROUGE-L', 'METEOR', 'BERTScore', 'BLEURT', 'Distant-1',
@@ -49,12 +48,20 @@ def rows_of(languages, *before):
     return [[*before, lang] for lang in languages.split()]
 
 
+def numbered(name, numbers):
+    return [(name, number) for number in numbers.split()]
+
+
+def product(*parts):
+    return list(map(list, itertools.product(*parts)))
+
+
 def mtg_labels(*pairs):
-    return [list(row) for row in itertools.product(['SG', 'QG', 'TG'], MODELS, pairs)]
+    return product(['SG', 'QG', 'TG'], MODELS, pairs)
 
 
 def rated(*settings):
-    return [list(row) for row in itertools.product(settings, MODELS)]
+    return product(settings, MODELS)
 
 
 def replies(*settings, dist):
@@ -63,6 +70,10 @@ def replies(*settings, dist):
 
 
 REPLY_LANGUAGES = rows_of('en es de pt fr ja it sv nl ru')
+FORTY = (
+    'AF AR BG BN DE EL ES ET EU FA FI FR HE HI HU ID IT JA JV KA KK KO ML MR MS MY NL PT RU SW TA '
+    'TE TH TL TR UR VI YO ZH'
+)
 HALVES = [['', 'MLDoc', 'MLDoc', 'PAWSX', 'PAWSX', '', 'POS', 'POS', 'NER', 'NER'],
           ['', 'K=1', 'K=8', 'K=1', 'K=8', '', 'K=1', 'K=4', 'K=1', 'K=4']]  # fmt: skip
 SUMMARISERS = ['PEGASUS', 'T5', 'BART', 'mBART', 'MV-BART', 'BART(D_ALL)']
@@ -80,7 +91,7 @@ PAPERS = {
     ('mtg', '3'): (
         [['Human score', 'AdaBoost', 'Bagging', 'DecisionTree', 'ExtraTree', 'GradientBoosting',
           'Kneighbors', 'Linear', 'RandomForest', 'SVR']],
-        [['Grammar'], ['Fluency'], ['Logical'], ['Avg']],
+        rows_of('Grammar Fluency Logical Avg'),
     ),
     ('mtg', '4'): (
         [['Setting', 'Model', 'BLEU', 'R-1', 'R-2', 'R-L', 'METEOR', 'BERTScore', 'D-1', 'D-2',
@@ -88,43 +99,29 @@ PAPERS = {
         rated('SG', 'QG', 'TG'),
     ),
     ('mtg', '5'): ([['Setting', 'Model', *RATINGS]], rated('Mono', 'Multi', 'Cross', 'Zero')),
-    ('mtg', '6'): (
-        [['Threshold', 'QG', 'TG', 'SG']], [['0'], ['0.3'], ['0.4'], ['0.5'], ['0.6']]
-    ),
-    ('mtg', '7'): (
-        [['', 'Mono', 'Multi', 'Mono-M', 'Multi-M', 'Cross', 'Zero']],
-        [['stage1'], ['stage2'], ['p-value']],
-    ),
-    **{
-        ('mtg', number): (
-            [['Setting', 'Model', *RATINGS]],
-            rated('Mono', 'Multi', 'Mono-M', 'Multi-M', 'Cross', 'Zero'),
-        )
-        for number in ('8', '9', '10')
-    },
-    **{
-        ('mtg', number): (MTG_HEAD, mtg_labels('en->en', 'de->de', 'fr->fr', 'es->es'))
-        for number in ('11', '12', '13', '14')
-    },
+    ('mtg', '6'): ([['Threshold', 'QG', 'TG', 'SG']], rows_of('0 0.3 0.4 0.5 0.6')),
+    ('mtg', '7'): ([['', *SETTINGS]], rows_of('stage1 stage2 p-value')),
+    **dict.fromkeys(numbered('mtg', '8 9 10'), (
+        [['Setting', 'Model', *RATINGS]], rated(*SETTINGS)
+    )),
+    **dict.fromkeys(numbered('mtg', '11 12 13 14'), (
+        MTG_HEAD, mtg_labels('en->en', 'de->de', 'fr->fr', 'es->es')
+    )),
     ('mtg', '15'): (MTG_HEAD, mtg_labels('en->de', 'en->fr', 'en->es')),
     ('mtg', '16'): (MTG_HEAD, mtg_labels('de->en', 'de->fr', 'de->es')),
     ('mtg', '17'): (MTG_HEAD, mtg_labels('fr->en', 'fr->de', 'fr->es')),
     ('mtg', '18'): (MTG_HEAD, mtg_labels('es->en', 'es->de', 'es->fr')),
     ('mtg', '19'): (MTG_HEAD, mtg_labels('en->de', 'en->fr', 'en->es')),
-    ('mrs', '3'): (
+    **dict.fromkeys(numbered('mrs', '3 5'), (
         replies('Monolingual', 'Zero-Shot', 'MT', 'Multilingual', dist='Dist-'), REPLY_LANGUAGES
-    ),
+    )),
     ('mrs', '4'): (replies('Monolingual', 'MT', 'Multilingual', dist='Dist'), REPLY_LANGUAGES),
-    ('mrs', '5'): (
-        replies('Monolingual', 'Zero-Shot', 'MT', 'Multilingual', dist='Dist-'), REPLY_LANGUAGES
-    ),
     ('clidsum', '3'): (
         [['', '', '', *CORPORA], ['#', '', '', *[ROUGES] * 4]],
         [[str(n), *row] for n, row in enumerate(ALL_SYSTEMS, 1)],
     ),
     ('clidsum', '4'): (
-        [['', 'En⇒De', 'En⇒De', 'En⇒Zh', 'En⇒Zh'],
-         ['Methods', 'BLEU ↑', 'TER ↓', 'BLEU ↑', 'TER ↓']],
+        [['', *['En⇒De'] * 2, *['En⇒Zh'] * 2], ['Methods', *['BLEU ↑', 'TER ↓'] * 2]],
         [[name] for name in TRANSLATORS],
     ),
     ('clidsum', '5'): (
@@ -133,7 +130,7 @@ PAPERS = {
     ),
     ('clidsum', '6'): (
         [['Model', 'Gram.', 'Info.', 'Conci.']],
-        [['BART(D_ALL)+Google'], ['Google+mBART'], ['mBART'], ['mDialBART']],
+        rows_of('BART(D_ALL)+Google Google+mBART mBART mDialBART'),
     ),
     ('clidsum', '7'): (
         [['', '', 'En⇒De', 'En⇒Zh'], ['#', 'Model', ROUGES, ROUGES]],
@@ -141,25 +138,17 @@ PAPERS = {
     ),
     ('fewshot', '1'): (
         [['Name', 'Metric', 'Task', '|T|', 'TS', '# of lang.']],
-        [['XNLI'], ['PAWSX'], ['MLDoc'], ['MARC'], ['POS'], ['NER']],
+        rows_of('XNLI PAWSX MLDoc MARC POS NER'),
     ),
     ('fewshot', '2'): (
         [['', '', 'K=0', 'K=1', 'K=2', 'K=4', 'K=8']],
-        [
-            *rows_of('en de fr es it ru zh ja', 'MLDoc'),
-            *rows_of('en de fr es zh ja', 'MARC'),
-            *rows_of('en de fr es ru zh ar bg el hi sw th tr ur vi', 'XNLI'),
-            *rows_of('en de fr es zh ja ko', 'PAWSX'),
-        ],
+        [*rows_of('en de fr es it ru zh ja', 'MLDoc'), *rows_of('en de fr es zh ja', 'MARC'),
+         *rows_of('en de fr es ru zh ar bg el hi sw th tr ur vi', 'XNLI'),
+         *rows_of('en de fr es zh ja ko', 'PAWSX')],
     ),
     ('fewshot', '3'): (
         [['Task', 'Factor', 'S', 'P']],
-        [
-            list(row)
-            for row in itertools.product(
-                ['NER', 'POS'], ['lexical overlap', '# of common linguistic features']
-            )
-        ],
+        product(['NER', 'POS'], ['lexical overlap', '# of common linguistic features']),
     ),
     ('fewshot', '4'): (HALVES, rows_of('de fr es it ru zh ja ko')),
     ('fewshot', '5'): ([['token', '[SEP]', '.', 'nicht', '!', 'Die', 'sehr']], [['Attn']]),
@@ -177,19 +166,9 @@ PAPERS = {
             'EN AF AR BG DE EL ES ET EU FA FI FR HE HI HU ID IT JA KO MR NL PT RU TA TE TR UR VI ZH'
         ),
     ),
-    ('fewshot', '13'): (
-        [['', 'K=0', 'K=1', 'K=2', 'K=4']],
-        rows_of(
-            'EN AF AR BG BN DE EL ES ET EU FA FI FR HE HI HU ID IT JA JV KA KK KO ML MR MS MY NL '
-            'PT RU SW TA TE TH TL TR UR VI YO ZH'
-        ),
-    ),
+    ('fewshot', '13'): ([['', 'K=0', 'K=1', 'K=2', 'K=4']], rows_of(f'EN {FORTY}')),
     ('fewshot', '14'): (
-        [['', *['NER'] * 3, *['POS'] * 3], ['', *['K=1', 'K=2', 'K=4'] * 2]],
-        rows_of(
-            'AF AR BG BN DE EL ES ET EU FA FI FR HE HI HU ID IT JA JV KA KK KO ML MR MS MY NL '
-            'PT RU SW TA TE TH TL TR UR VI YO ZH'
-        ),
+        [['', *['NER'] * 3, *['POS'] * 3], ['', *['K=1', 'K=2', 'K=4'] * 2]], rows_of(FORTY)
     ),
 }  # fmt: skip
 
@@ -275,19 +254,13 @@ def test_latex_of_every_table_compiles(tmp_path):
     assert (tmp_path / 'all.pdf').stat().st_size > 10_000
 
 
-def test_the_command_in_an_empty_folder(tmp_path):
-    command = [warm.python(), '-m', 'xlbench.reproduce', 'clidsum', '--table=4', '--paper']
-    done = subprocess.run(
-        [*command, '--format=latex'], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert r'Google Trans. & 40.4 & 47.9 & 47.8 & 44.4 \\' in done.stdout
-    assert not list(tmp_path.iterdir())
-
-
-def test_all_tables_of_a_paper(capsys):
+def test_printed_tables_write_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert reproduce.main(['clidsum', '--table=4', '--paper', '--format=latex']) == 0
+    assert r'Google Trans. & 40.4 & 47.9 & 47.8 & 44.4 \\' in capsys.readouterr().out
     assert reproduce.main(['mtg', '--table=all', '--paper', '--format=csv']) == 0
     assert capsys.readouterr().out.count('METEOR') == 10
+    assert not list(tmp_path.iterdir())
 
 
 # ----------------------------------------------------------------------------- from our own runs
@@ -367,22 +340,15 @@ def test_scores_of_runs_stand_as_the_paper_prints_its_own(tmp_path):
 
 def test_table_2_of_mrs_has_the_replies_of_both_models(tmp_path):
     made = {}
-    for kind, model, tag in (
-        ('retrieval', 'mBERT', ''),
-        ('generation', 'Unicoder-xDAE', '<en> '),
-    ):
+    kinds = ('retrieval', 'mBERT', ''), ('generation', 'Unicoder-xDAE', '<en> ')
+    for kind, model, tag in kinds:
         task = f'mrs_{kind}_en_en'
         run = write_run(tmp_path / kind, {'mrs_rouge': 5.0}, task, f'mrs_mono_{kind}_en')
         lines = [
-            {
-                'id': str(n),
-                'input': f'{tag}message {n}',
-                'prediction': f'{kind} {{{n}}} ' + 'x' * 40,
-            }
+            {'id': str(n), 'input': f'{tag}message {n}', 'prediction': f'{kind} {{{n}}} {"x" * 40}'}
             for n in range(6)
         ]
-        path = run / 'eval' / '10' / 'test' / task / 'predictions.jsonl'
-        path.write_text('\n'.join(map(json.dumps, lines)))
+        workdir_files.write_predictions(run, task, lines)
         made[f'{model}-mono-en'] = [run]
     table = shown_of('mrs', '2', made, tmp_path)
     labels = [row.labels for row in table.rows]

@@ -29,6 +29,12 @@ def table_of(recipe, name):
     return next(table for table in recipe.tables if table.name == name)
 
 
+def write(path, tasks, value=20.0, **more):
+    """A workdir of a run without baselines; the value may be a function of the step and task."""
+    more = {'mixture': tasks[0], 'baselines': False} | more
+    return workdir_files.write_workdir(path, value, tasks=tasks, **more)
+
+
 def steps_of(recipe, name, settings, models=()):
     return steps(recipe, chosen(recipe, [table_of(recipe, name)], models), settings)
 
@@ -218,14 +224,12 @@ def test_ratings_set_the_tables_of_human_judgement(tmp_path, capsys, monkeypatch
     lines = [rated(task, 'mDialBART', {'Gram.': one, 'Info.': 0.5}) for one in (1.0, 0.5)]
     lines.append(rated(task, 'end_to_end-xmediasum40k-zh', {'Gram.': -1.0, 'Info.': 0.0}))
     (tmp_path / 'ratings.jsonl').write_text(''.join(lines))
-    folders = {}
-    for name in ('end_to_end-xmediasum40k-zh', 'other'):
-        folders[name] = workdir_files.write_workdir(
-            tmp_path / name, lambda step, task: 20.0, tasks=[task], mixture=task, baselines=False
-        )
+    folders = [
+        write(tmp_path / name, [task]) for name in ('end_to_end-xmediasum40k-zh', 'other')
+    ]
     args = ['clidsum', '--table=6', '--models=mBART,mDialBART', f'--workdir={tmp_path / "R"}']
     monkeypatch.setattr(running, 'start', Pretended())
-    made = {'mBART': [folders['end_to_end-xmediasum40k-zh']], 'mDialBART': [folders['other']]}
+    made = {'mBART': folders[:1], 'mDialBART': folders[1:]}
     monkeypatch.setattr(reproduce.Outcome, 'folders', lambda *rest: made)
     assert reproduce.main([*args, f'--ratings={tmp_path}']) == 0
     text = capsys.readouterr().out
@@ -387,7 +391,31 @@ def test_a_child_ends_with_its_line(tmp_path):
 # ------------------------------------------------------------------------------------- a cluster
 
 
-def test_slurm_gets_an_array_for_each_level(tmp_path):
+@pytest.fixture
+def shell(tmp_path):
+    """Runs a script, or a file, in bash; its sbatch numbers the jobs and keeps what it got."""
+    sbatch = tmp_path / 'bin' / 'sbatch'
+    sbatch.parent.mkdir()
+    sbatch.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/out\nwc -l < {tmp_path}/out\n')
+    sbatch.chmod(0o755)
+
+    def run(*words, **options):
+        options['env'] = {'PATH': f'{sbatch.parent}:/usr/bin:/bin'} | options.get('env', {})
+        done = subprocess.run(
+            ['bash', *words], **options, text=True, capture_output=True, check=True
+        )
+        return done.stdout.splitlines()
+
+    return run
+
+
+def of_task(sbatch, number, shell):
+    """The arguments of the command that a task of an array runs."""
+    job = sbatch.replace(re.search(r'^source .*$', sbatch, re.M)[0], 'printf "%s\\n" "$@"')
+    return shell(input=job, env={'SLURM_ARRAY_TASK_ID': str(number)})
+
+
+def test_slurm_gets_an_array_for_each_level(tmp_path, shell):
     settings = Settings('RUNS/my runs', 'paper')
     every = [s for s in steps(CLIDSUM, ['BART + Trans-WMT'], settings) if not s.missing]
     paths = launching.write('slurm', every, tmp_path, 'clidsum 3', 'python -m again')
@@ -396,61 +424,47 @@ def test_slurm_gets_an_array_for_each_level(tmp_path):
     assert re.findall(r'^#SBATCH --array=(.*)$', first + second, re.M) == ['0-3', '0-3']
     for text in (first, second):
         assert '#SBATCH --signal=B:TERM@90\n' in text and 'launch/slurm.sbatch' in text
-        subprocess.run(['bash', '-n'], input=text, text=True, check=True)
+        shell('-n', input=text)
     # sbatch says the number of the job; the second array waits for the first.
-    sbatch = tmp_path / 'bin' / 'sbatch'
-    sbatch.parent.mkdir()
-    sbatch.write_text('#!/bin/sh\necho "$@" >> $OUT\nwc -l < $OUT\n')
-    sbatch.chmod(0o755)
-    env = {'PATH': f'{sbatch.parent}:/usr/bin:/bin', 'OUT': str(tmp_path / 'out')}
-    subprocess.run([paths[-1], '--gpus-per-node=8'], env=env, check=True, capture_output=True)
+    shell(paths[-1], '--gpus-per-node=8')
     assert (tmp_path / 'out').read_text().splitlines() == [
         f'--parsable --gpus-per-node=8 {paths[0]}',
         f'--parsable --dependency=afterany:1 --gpus-per-node=8 {paths[1]}',
     ]
     assert 'python -m again' in submit
-    # As the job reads it: the second task of the second array.
-    told = second.replace(re.search(r'^source .*$', second, re.M)[0], 'printf "%s\\n" "$@"')
-    shown = subprocess.run(
-        ['bash'], input=told, env={'SLURM_ARRAY_TASK_ID': '1'}, text=True, capture_output=True,
-        check=True,
-    )  # fmt: skip
-    assert shown.stdout.splitlines() == list(launching.levels(every)[1][1].arguments)
+    assert of_task(second, 1, shell) == list(launching.levels(every)[1][1].arguments)
 
 
-def test_no_text_of_the_user_is_run_by_the_shell_that_submits_or_runs_a_job(tmp_path, monkeypatch):
+def test_no_text_of_the_user_is_run_by_the_shell_that_submits_or_runs_a_job(
+    tmp_path, monkeypatch, shell
+):
     monkeypatch.chdir(tmp_path)
-    sbatch = tmp_path / 'bin' / 'sbatch'
-    sbatch.parent.mkdir()
-    sbatch.write_text('#!/bin/sh\necho 7\n')
-    sbatch.chmod(0o755)
-    env = {'PATH': f'{sbatch.parent}:/usr/bin:/bin', 'SLURM_ARRAY_TASK_ID': '0'}
     hostile = 'r"$(touch ran)`touch ran`\'; touch ran; # $IMAGE $(NODES)'
     flags = ['mtg', '--table=14', '--models=mT5', f'--workdir={hostile}', f'--root={hostile}']
     assert reproduce.main([*flags, '--launch', 'slurm']) == 0
     folder = pathlib.Path(hostile) / 'reproduce' / 'launch'
-    submitted = subprocess.run(
-        ['bash', folder / 'submit.sh'], env=env, check=True, text=True, capture_output=True
-    )
-    again = submitted.stdout.splitlines()[-1].partition('python -m xlbench.reproduce ')[2]
+    again = shell(folder / 'submit.sh')[-1].partition('python -m xlbench.reproduce ')[2]
     assert shlex.split(again) == flags  # It can be pasted into a shell.
-    text = (folder / 'level-1.sbatch').read_text()
-    job = text.replace(re.search(r'^source .*$', text, re.M)[0], 'printf "%s\\n" "$@"')
-    shown = subprocess.run(['bash'], input=job, env=env, text=True, capture_output=True, check=True)
-    assert shown.stdout.splitlines()[-1] == f'--workdir={hostile}/mT5-multi_multitask'
+    job = (folder / 'level-1.sbatch').read_text()
+    assert of_task(job, 0, shell)[-1] == f'--workdir={hostile}/mT5-multi_multitask'
     # In a JobSet neither envsubst nor Kubernetes finds a variable in it.
     assert reproduce.main([*flags, '--launch=jobset']) == 0
     (job,) = yaml.safe_load_all((folder / 'level-1.yaml').read_text())
-    (replicated,) = job['spec']['replicatedJobs']
-    (container,) = replicated['template']['spec']['template']['spec']['containers']
-    line = next(x for x in container['command'][-1].splitlines() if '-m xlbench.train' in x)
+    line = next(x for x in command_of(job).splitlines() if '-m xlbench.train' in x)
     assert '$IMAGE' not in line and '$(NODES)' not in line
     told = line.replace('exec python', "printf '%s\\n'").rstrip('\\')
-    shown = subprocess.run(['bash'], input=told, text=True, capture_output=True, check=True)
-    assert f'--workdir={hostile}/mT5-multi_multitask' in shown.stdout.splitlines()
+    assert f'--workdir={hostile}/mT5-multi_multitask' in shell(input=told)
     assert not list(tmp_path.rglob('ran'))
     with pytest.raises(UserError, match='remove line breaks'):
         reproduce.main(['mtg', '--table=14', '--workdir=a\nb', '--launch=slurm'])
+
+
+def command_of(job):
+    """The command of the one container of a JobSet, whose image is a variable."""
+    (replicated,) = job['spec']['replicatedJobs']
+    (container,) = replicated['template']['spec']['template']['spec']['containers']
+    assert container['image'] == '${IMAGE}'
+    return container['command'][-1]
 
 
 def test_kubernetes_gets_a_jobset_for_each_command(tmp_path):
@@ -461,13 +475,9 @@ def test_kubernetes_gets_a_jobset_for_each_command(tmp_path):
     named = [one['metadata']['name'] for one in sets]
     assert len(set(named)) == len(every) == 8
     assert all(re.fullmatch('[a-z0-9-]{1,25}', name) for name in named)
-    (container,) = sets[-1]['spec']['replicatedJobs'][0]['template']['spec']['template']['spec'][
-        'containers'
-    ]
-    line = container['command'][-1]
-    chain = 'translate chain /runs/x/bart-xmediasum40k translate:/runs/x/trans'
-    assert f'python -m xlbench.{chain}' in line
-    assert "'--system=BART + Trans-WMT'" in line and container['image'] == '${IMAGE}'
+    line, chain = command_of(sets[-1]), 'chain /runs/x/bart-xmediasum40k translate:/runs/x/trans'
+    assert f'python -m xlbench.translate {chain}' in line
+    assert "'--system=BART + Trans-WMT'" in line
 
 
 # -------------------------------------------------------------------------------------- the table
@@ -475,16 +485,10 @@ def test_kubernetes_gets_a_jobset_for_each_command(tmp_path):
 
 def test_a_run_of_two_scenarios_is_in_both_tables(tmp_path):
     tasks = [f'mtg_qg_en_{lang}' for lang in ('en', 'de', 'fr', 'es')]
-    folder = workdir_files.write_workdir(
-        tmp_path / 'mT5-zero_shot-qg', lambda step, task: 30.0 + len(task), tasks=tasks,
-        mixture='mtg_zero_shot_qg', info={'config': {
-            'seed': 0, 'stages': {'stage1': {'mixture': 'mtg_zero_shot_qg', 'num_steps': 10}},
-        }}.items(),
-    )  # fmt: skip
-    other = workdir_files.write_workdir(
-        tmp_path / 'mT5-mono-qg-de', lambda step, task: 20.0, tasks=['mtg_qg_de_de'],
-        mixture='mtg_mono_qg_de',
-    )  # fmt: skip
+    stages = {'stage1': {'mixture': 'mtg_zero_shot_qg', 'num_steps': 10}}
+    folder = write(tmp_path / 'mT5-zero_shot-qg', tasks, lambda step, task: 30.0 + len(task),
+                   info={'config': {'seed': 0, 'stages': stages}})  # fmt: skip
+    other = write(tmp_path / 'mT5-mono-qg-de', ['mtg_qg_de_de'], mixture='mtg_mono_qg_de')
 
     def rows(number, made):
         (table,), _ = outcome.shown(MTG, table_of(MTG, f'table {number}'), made, tmp_path)
@@ -534,10 +538,8 @@ def test_what_section_6_of_mrs_proposes_stands_beside_the_multilingual_run(tmp_p
     folders = []
     for seed in (1, 2):
         folders.append(
-            workdir_files.write_workdir(
-                tmp_path / f'Unicoder-xDAE-multi-seed{seed}', lambda step, task: 20.0, seed=seed,
-                tasks=['mrs_generation_de_de'], mixture='mrs_multi_generation', baselines=False,
-            )
+            write(tmp_path / f'Unicoder-xDAE-multi-seed{seed}', ['mrs_generation_de_de'],
+                  seed=seed, mixture='mrs_multi_generation')
         )  # fmt: skip
         split = f'test-num_beams6-rerank-mBERT_multi_seed{seed}'
         workdir_files.write_result(
@@ -553,12 +555,7 @@ def test_what_section_6_of_mrs_proposes_stands_beside_the_multilingual_run(tmp_p
 
 
 def test_runs_of_a_system_are_one_row_of_the_papers_groups(tmp_path):
-    folders = [
-        workdir_files.write_workdir(
-            tmp_path / name, lambda step, task: 20.0, tasks=[task], mixture=task, baselines=False
-        )
-        for name, task in (('a', 'clidsum_xsamsum_en_de'), ('b', 'clidsum_xsamsum_en_zh'))
-    ]
+    folders = [write(tmp_path / lang, [f'clidsum_xsamsum_en_{lang}']) for lang in ('de', 'zh')]
     (table,), _ = outcome.shown(CLIDSUM, table_of(CLIDSUM, 'table 3'), {'mBART': folders}, tmp_path)
     (row,) = (row for row in table.rows if row.labels[1:] == ('mBART', ''))
     assert (row.labels[0], row.section) == ('22', 'End-to-end Methods')

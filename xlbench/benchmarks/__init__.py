@@ -31,12 +31,7 @@ from xlbench.benchmarks.monolingual import SETTING_TITLES, ReplyBenchmark
 from xlbench.benchmarks.mrs import MRS
 from xlbench.benchmarks.mtg import MTG, MTG2
 from xlbench.benchmarks.paper import PaperTable
-from xlbench.benchmarks.parallel import (
-    SCENARIO_TITLES,
-    SCENARIOS,
-    PairBenchmark,
-    ParallelBenchmark,
-)
+from xlbench.benchmarks.parallel import SCENARIO_TITLES, SCENARIOS, PairBenchmark, ParallelBenchmark
 from xlbench.benchmarks.sib200 import SIB200
 from xlbench.benchmarks.translation import TRANSLATION
 from xlbench.benchmarks.xdailydialog import XDAILYDIALOG

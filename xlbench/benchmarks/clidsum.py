@@ -158,11 +158,7 @@ _KIND_TITLES = {
     'pseudo': 'machine-translated summary of {}',
     'pseudosummarize': 'machine-translated summary of {}, marked',
 }
-_TITLES = {
-    'xsamsum': 'chats',
-    'xmediasum40k': 'interviews',
-    'mediasum424k': 'further interviews',
-}
+_TITLES = {'xsamsum': 'chats', 'xmediasum40k': 'interviews', 'mediasum424k': 'further interviews'}
 _TASKS = [(corpus, kind) for kind in _KIND_TITLES for corpus in _SIZES if kind in _KINDS[corpus]]
 
 CLIDSUM = SummaryBenchmark(

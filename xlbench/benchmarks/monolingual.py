@@ -167,9 +167,7 @@ class ReplyBenchmark(MonolingualBenchmark):
                 f'scenario {scenario.name!r} has no translated pairs; dev=translated is for '
                 f'{" and ".join(TRANSLATED)}'
             )
-        return dataclasses.replace(
-            scenario, select=scenario.evaluate, select_split='mt_validation'
-        )
+        return dataclasses.replace(scenario, select=scenario.evaluate, select_split='mt_validation')
 
     def scenarios(self) -> tuple[Scenario, ...]:
         """Every scenario, each with a mixture of its own name."""

@@ -171,7 +171,7 @@ class PaperTable:
         texts = (row.get(score) or '' for row in printed_rows(self.printed))
         return max((len(text.partition('.')[2]) for text in texts), default=1)
 
-    def printed_value(self, key: Key, score: str) -> str | None:
+    def printed_value(self, key: Mapping[str, str], score: str) -> str | None:
         """The text that the paper prints, for `cells`."""
         names = tuple(sorted(key.keys() & printed_rows(self.printed)[0].keys()))
         return _index(self.printed, names).get(tuple(map(key.get, names)), {}).get(score) or None

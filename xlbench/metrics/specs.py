@@ -73,7 +73,7 @@ def to_spec(metric: Metric) -> Spec:
     return {'metric': f'{module}:{name}', 'kwargs': kwargs}
 
 
-def from_spec(spec: Spec) -> Metric:
+def from_spec(spec: Mapping[str, Any]) -> Metric:
     """The metric that `to_spec` wrote down.
 
     A spec is read from a file, so it must not be able to import or call just anything.

@@ -11,13 +11,14 @@ import itertools
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sacrebleu.metrics.base import Metric
 
 from xlbench import metrics
 from xlbench.metrics import bleu, specs
+from xlbench.metrics.contract import Targets
 from xlbench.reporting import predictions, statistics as tests
 from xlbench.reporting.predictions import Prediction
 from xlbench.reporting.results import LOSSES, Result
@@ -60,9 +61,11 @@ class _Texts:
 
     def values(self, score: str) -> dict[str, float] | None:
         """The score of each example, the mean over seeds; None if it is no mean of examples."""
-        of_runs = [{key: row.scores.get(score) for key, row in of.items()} for of in self.rows]
-        for result, numbers in zip(self.results, of_runs, strict=True):
-            if None in numbers.values():
+        of_runs: list[dict[str, float]] = []
+        for result, rows in zip(self.results, self.rows, strict=True):
+            known = ((key, row.scores.get(score)) for key, row in rows.items())
+            of_runs.append(numbers := {key: value for key, value in known if value is not None})
+            if len(numbers) < len(rows):
                 return None
             if abs(statistics.fmean(numbers.values()) - result.scores[score]) > _CLOSE:
                 return None
@@ -150,8 +153,7 @@ def pooled(
     """
     differences = []
     for first, last, tasks in pairs:
-        both = first and last
-        found = _Pairs(score, 't-test', 1).difference(last, first, tasks) if both else None
+        found = first and last and _Pairs(score, 't-test', 1).difference(last, first, tasks)
         differences.append(found if isinstance(found, Difference) else None)
     p_values = tests.holm([one.p_value if one else math.nan for one in differences])
     return list(zip(differences, p_values, strict=True))
@@ -165,8 +167,10 @@ class _Pairs:
         self._texts: dict[tuple[int, str], _Texts] = {}
         self._tested: dict[tuple[int, int, str], tuple[float, Resamples]] = {}
 
-    def difference(self, first: System, second: System, tasks: Sequence[str]) -> Difference | str:
-        """First minus second, the mean over tasks; or why there is no test."""
+    def difference(
+        self, first: System, second: System, tasks: Sequence[str]
+    ) -> Difference | str | None:
+        """First minus second, the mean over tasks; or why there is no test, see `tests.table`."""
         try:
             if self._test == 't-test':
                 return self._t_test(first, second, tasks)
@@ -189,7 +193,7 @@ class _Pairs:
                 results = [pick.results[task] for pick in system.picks if task in pick.results]
                 texts = _Texts(results, [predictions.of_result(result) for result in results])
                 self._texts[id(system), task] = texts
-        sides = tuple(self._texts[id(system), task] for system in (first, second))
+        sides = self._texts[id(first), task], self._texts[id(second), task]
         for system, side in zip((first, second), sides, strict=True):
             if not side.results or any(self._score not in r.scores for r in side.results):
                 raise _Untested(f'{system.name} has no {self._score} of {task}')
@@ -202,7 +206,7 @@ class _Pairs:
             raise _Untested(f'{task} has one example')
         return sides
 
-    def _t_test(self, first: System, second: System, tasks: Sequence[str]) -> Difference:
+    def _t_test(self, first: System, second: System, tasks: Sequence[str]) -> Difference | None:
         """Tests the pooled examples of all tasks, which must have equally many examples."""
         pooled: tuple[dict[str, float], dict[str, float]] = ({}, {})
         counts = set()
@@ -227,11 +231,9 @@ class _Pairs:
         place = id(first), id(second), task
         if place not in self._tested:
             system, baseline = sides = self._sides(first, second, task)
-            values = [side.values(self._score) for side in sides]
-            if None not in values:
-                scorer = tests.of_means(
-                    [values[1][key] for key in values[0]], list(values[0].values())
-                )
+            ours, theirs = (side.values(self._score) for side in sides)
+            if ours is not None and theirs is not None:
+                scorer = tests.of_means([theirs[key] for key in ours], list(ours.values()))
                 limit = _MEANS
             else:
                 scorer, limit = _of_corpus(baseline, system, self._score, self._test)
@@ -247,9 +249,7 @@ class _Pairs:
         return self._tested[place]
 
 
-def _of_corpus(
-    baseline: _Texts, system: _Texts, score: str, test: str
-) -> tuple[Scorer, _Limit]:
+def _of_corpus(baseline: _Texts, system: _Texts, score: str, test: str) -> tuple[Scorer, _Limit]:
     """Resamples a score of all examples together: the mean over seeds; and how often at most."""
     sides, keys = (baseline, system), list(system.rows[0])
     if test == 'randomization' and len(baseline.rows) != len(system.rows):
@@ -271,9 +271,10 @@ def _of_corpus(
         def score_of(chosen: np.ndarray, index: np.ndarray) -> float:
             return metric._compute_score_from_stats(chosen.sum(axis=0)).score
     else:
+        listed = [row if len(row) > 1 else row[0] for row in references]
         targets = np.empty(len(keys), object)
-        targets[:] = [row if len(row) > 1 else row[0] for row in references]
-        function, count = _function(result, score, targets, [system.rows[0][k] for k in keys])
+        targets[:] = listed
+        function, count = _function(result, score, listed, [system.rows[0][k] for k in keys])
         limit = _FUNCTIONS
 
         def parts(rows: Mapping[str, Prediction]) -> np.ndarray:
@@ -309,8 +310,8 @@ def _of_corpus(
 
 
 def _function(
-    result: Result, score: str, targets: Sequence[str], rows: Sequence[Prediction]
-) -> tuple[Callable[[Sequence[str], Sequence[Sequence[str]]], float], int]:
+    result: Result, score: str, targets: Targets, rows: Sequence[Prediction]
+) -> tuple[Callable[[Targets, Sequence[Sequence[str]]], float], int]:
     """Finds the metric that gave a score, and how many texts of an example it takes."""
     if not result.metrics:
         raise _Untested(
@@ -320,15 +321,15 @@ def _function(
     try:
         suite = metrics.Suite(result.task, result.metrics)
         n_best = [row.texts(suite.num_predictions) for row in rows]
-        function = suite.function(score, list(targets), n_best, _OF_EVALUATIONS)
+        function = suite.function(score, targets, n_best, _OF_EVALUATIONS)
     except (errors.UserError, KeyError, TypeError) as error:  # Anybody may have written it.
         raise _Untested(f'{score} cannot be computed again: {error}') from None
     if function is None:
         raise _Untested(f'no metric of {result.task} computes {score} from texts')
 
-    def checked(*texts: Sequence[Sequence[str]]) -> float:
+    def checked(targets: Targets, n_best: Sequence[Sequence[str]]) -> float:
         try:
-            return function(*texts)
+            return function(targets, n_best)
         except (errors.UserError, KeyError) as error:
             raise _Untested(f'{score} cannot be computed again: {error}') from None
 
@@ -343,7 +344,7 @@ def _scorer(
         if str(spec.get('metric')).startswith(f'{bleu.__name__}:'):
             # Anybody may have written it.
             with contextlib.suppress(errors.UserError, AttributeError, TypeError, ValueError):
-                metric = specs.from_spec(spec)
+                metric: Any = specs.from_spec(spec)
                 found = metric.corpus_scorer().corpus_score(texts, streams).score
                 is_near = abs(found - result.scores[score]) <= _CLOSE
                 if is_near and metric.score_name == score.partition('_')[0]:

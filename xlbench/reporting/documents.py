@@ -113,7 +113,7 @@ def _value(cell: Cell) -> str | float:
 
 def latex(sections: Sequence[Section]) -> str:
     """Sets all tables for a paper; needs \\usepackage{booktabs,multirow}."""
-    parts = []
+    parts: list[str] = []
     for section in sections:
         parts += map(render.latex, layout.tables(section))
         for pick in section.picks:

@@ -8,13 +8,10 @@ from xlbench.reporting import render
 from xlbench.reporting.tables import Cell, Column, Row, Table
 
 _TITLES = {
-    'turns': 'turns',
-    'speakers': 'speakers',
-    'source': 'length of inputs',
-    'target': 'length of targets',
-    'source_tokens': 'tokens of inputs',
-    'target_tokens': 'tokens of targets',
-}
+    'turns': 'turns', 'speakers': 'speakers',
+    'source': 'length of inputs', 'target': 'length of targets',
+    'source_tokens': 'tokens of inputs', 'target_tokens': 'tokens of targets',
+}  # fmt: skip
 
 
 def markdown(rows: Mapping[str, tuple[Statistics, Langs]], has_tokens: bool) -> str:

@@ -29,7 +29,8 @@ def plain(table: Table, max_width: int) -> str:
     names = [corner, '', *(row.name for row in table.rows)]
     name_width = min(_NAME_WIDTH, max(map(len, names)))
     names = [n if len(n) <= name_width else f'{n[: name_width - 2]}..' for n in names]
-    blocks, start, room = [[]], 0, max_width - name_width
+    blocks: list[list[list[str]]] = [[]]
+    start, room = 0, max_width - name_width
     for name, span in table.groups:
         columns = [
             [table.columns[i].label, *(str(row.cells[i]) for row in table.rows)]
@@ -49,9 +50,9 @@ def plain(table: Table, max_width: int) -> str:
     made = []
     for groups in blocks:
         rows = zip((name.ljust(name_width) for name in names), *groups, strict=True)
-        lines = [' |'.join(row).rstrip() for row in rows]
-        lines.insert(2, '-' * max(map(len, lines[:2])))
-        made.append('\n'.join(lines))
+        shown = [' |'.join(row).rstrip() for row in rows]
+        shown.insert(2, '-' * max(map(len, shown[:2])))
+        made.append('\n'.join(shown))
     return '\n\n'.join(made)
 
 

@@ -12,6 +12,7 @@ import functools
 import hashlib
 import json
 import math
+import os
 import pathlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Annotated
@@ -27,7 +28,7 @@ _OWN = ('seed', 'workdir')  # Keys of a config in which repeated runs differ.
 LOSSES = ('loss', 'perplexity')  # What is lower where a model is better, and no metric's.
 
 
-def main_score(headline: str, scores: Iterable[str]) -> str:
+def main_score(headline: str | None, scores: Iterable[str]) -> str:
     """The score that stands for a task: its headline, else the first one that is not a loss."""
     names = list(scores)
     others = [name for name in names if name not in LOSSES]
@@ -68,7 +69,7 @@ class _Metrics(msgspec.Struct, frozen=True):
     """A metrics.json, see `Result`; a number that is not finite is null there."""
 
     task: str
-    scores: dict[str, float | None]
+    scores: Mapping[str, float | None]
     split: str = 'unknown'
     num_examples: _Count = 0
     signatures: dict[str, str] = {}
@@ -101,6 +102,7 @@ class Result(_Metrics, frozen=True, kw_only=True):
       added: scores of examples that predictions.jsonl lacks: score -> id -> value.
     """
 
+    scores: Mapping[str, float]
     folder: pathlib.Path
     added: Mapping[str, Mapping[str, float]] = {}
 
@@ -275,7 +277,7 @@ def config_hash(config: Mapping[str, Json]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def read_run(workdir: str | pathlib.Path) -> Run:
+def read_run(workdir: str | os.PathLike) -> Run:
     """Reads one workdir; UserError if it is none, or if it has no results yet."""
     folder = pathlib.Path(workdir)
     if not folder.is_dir():
@@ -363,7 +365,7 @@ def _read_log(path: pathlib.Path | None) -> tuple[tuple[LogLine, ...], int]:
     with untrusted.open_regular(path) if path else contextlib.nullcontext(()) as lines:
         for line in lines:
             try:
-                row = files.parse_json(line, LogLine, path.name)
+                row = files.parse_json(line, LogLine, 'metrics.jsonl')
                 latest[row.step, row.kind, row.name] = row
             except errors.UserError:
                 bad += 1

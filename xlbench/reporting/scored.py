@@ -35,7 +35,8 @@ def check(workdir: str | os.PathLike, system: str, seed: int) -> None:
             f'with python -m xlbench.score {workdir} --metrics=NAMES'
         )
     config = about.get('config')
-    before = (config.get('system'), config.get('seed')) if isinstance(config, dict) else ()
+    known = config if isinstance(config, dict) else {}
+    before = known.get('system'), known.get('seed')
     if before != (system, seed):
         raise UserError(
             f'{workdir} has the scores of system {before[0]!r} with seed {before[1]}, and this is '
@@ -86,7 +87,7 @@ def _write_config(path: pathlib.Path, system: str, seed: int, facts: Mapping[str
 
 
 def write_result(
-    workdir: str | pathlib.Path,
+    workdir: str | os.PathLike,
     step: str,  # A number, or 'baselines/<name>'.
     task: str,
     split: str,

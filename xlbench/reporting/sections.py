@@ -85,10 +85,7 @@ class Section:
 
 
 def sections(
-    runs: Sequence[Run],
-    step: str | int = 'last',
-    split: str | None = None,
-    variants: bool = False,
+    runs: Sequence[Run], step: str | int = 'last', split: str | None = None, variants: bool = False
 ) -> list[Section]:
     """Sorts runs into sections; those that differ in the seed only become one row.
 
@@ -100,7 +97,7 @@ def sections(
         it as systems of its own, and so do adapters beside the run that they are of.
     """
     by_name = {run.workdir.resolve().name: run for run in runs}
-    groups: dict[tuple[str, ...], list[Pick]] = {}
+    groups: dict[tuple[str, str, str, str], list[Pick]] = {}
     for run in runs:
         shown = split or run.splits()[0]
         others = [name for name in run.splits() if name.startswith(f'{shown}-')]
@@ -128,7 +125,7 @@ def _adapted(run: Run, by_name: Mapping[str, Run]) -> Run | None:
     return None if base is run else base
 
 
-def _join_systems(groups: dict[tuple[str, ...], list[Pick]]) -> None:
+def _join_systems(groups: dict[tuple[str, str, str, str], list[Pick]]) -> None:
     """Puts systems that are no runs, and so of no model, into the sections of all models."""
     for key in [key for key in groups if key[1] and not key[2]]:
         word, task, _, split = key
@@ -156,7 +153,7 @@ def _section(
     title += f' (arXiv:{benchmark.arxiv})' if benchmark and benchmark.arxiv else ''
     data, notes = notes_lib.about_data(benchmark, split, picks)
     data_note = clean(notes[0]) if notes else ''
-    if task:
+    if benchmark and task:
         title += f', {benchmark.task_titles[task]}' + (f', {model}' if model else '')
         systems, mixed = systems_lib.settings(picks)
         notes += [*mixed, *notes_lib.about_candidates(picks)]
@@ -169,7 +166,7 @@ def _section(
         shown = [f'{t} is {benchmark.task_titles[t]}' for t in benchmark.tasks if t in scored]
         notes += [f'Tasks: {", ".join(shown)}.'] if shown else []
     paper_notes: list[str] = []
-    if data == 'official' and split == 'test':
+    if benchmark and data == 'official' and split == 'test':
         papers, paper_notes = (
             systems_lib.paper_settings(benchmark, model, picks)
             if task
@@ -196,7 +193,7 @@ def _section(
         notes=tuple(map(clean, notes)),
         paper_notes=tuple(map(clean, paper_notes)),
         data=data,
-        tables=benchmark.tables if task else (),
+        tables=benchmark.tables if benchmark and task else (),
         loss_unit='nats per example' if task == 'retrieval' else 'nats per token',
         model=model,
         benchmark=benchmark,
@@ -310,9 +307,7 @@ def direction(score: str) -> int:
     return -1 if _LOWER.fullmatch(score) else 1
 
 
-def cells(
-    systems: Sequence[System], score: str, tasks: Sequence[str], decimals: int
-) -> list[Cell]:
+def cells(systems: Sequence[System], score: str, tasks: Sequence[str], decimals: int) -> list[Cell]:
     """The cell of each system in a column, the best one of runs and baselines marked.
 
     There is none where fewer than two have the score, where they were scored on different numbers

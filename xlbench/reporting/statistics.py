@@ -225,8 +225,8 @@ def table(
     cells = [cell for row in differences.values() for cell in row]
     tested = [cell for cell in cells if isinstance(cell, Difference)]
     nothing = 'the two have fewer than two examples in common'
-    reasons = (cell or nothing for cell in cells if not isinstance(cell, Difference))
-    reasons = list(dict.fromkeys(reasons))
+    untested = (cell or nothing for cell in cells if not isinstance(cell, Difference))
+    reasons = list(dict.fromkeys(untested))
     if not tested:
         return Table(title, missing='; '.join(reasons) or 'fewer than two systems have this score')
     corrected = holm([one.p_value for one in tested])
@@ -235,7 +235,7 @@ def table(
     following, rows = iter(corrected), []
     for name, row in differences.items():
         pairs = [
-            (cell, next(following)) if isinstance(cell, Difference) else (None, None)
+            (cell, next(following)) if isinstance(cell, Difference) else (None, math.nan)
             for cell in row
         ]
         numbers = (
@@ -269,9 +269,9 @@ def _drawn(tested: Sequence[Difference]) -> str:
     return said
 
 
-def p_text(p: float | None, difference: Difference | None) -> str:
+def p_text(p: float, difference: Difference | None) -> str:
     """A p-value as a table has it. Examples: 0.0002 -> <0.001, no difference at all -> identical"""
-    if difference is None or p is None:
+    if difference is None:
         return '-'
     if math.isnan(p):
         return 'identical'

@@ -90,10 +90,10 @@ class System:
         for of_seed in self.results:
             if not all(task in of_seed for task in tasks):
                 continue  # Some languages of a column may have more seeds than others.
-            of_tasks = [of_seed[task].scores.get(score) for task in tasks]
-            if None in of_tasks:
+            of_tasks = [of_seed[task].scores for task in tasks]
+            if not all(score in scores for scores in of_tasks):
                 return []
-            values.append(statistics.fmean(of_tasks))
+            values.append(statistics.fmean(scores[score] for scores in of_tasks))
         return values
 
     def cell(self, score: str, tasks: Sequence[str], decimals: int = 1) -> Cell:
@@ -187,7 +187,7 @@ def papers(benchmark: benchmarks.Benchmark, picks: list[Pick]) -> tuple[list[Sys
     notes = [why for _, why in lacks if why]
     systems = [
         paper(benchmark, model, name, tasks, f'{model} (paper, {name})')
-        for name in dict.fromkeys(scenario.name for scenario, why in lacks if not why)
+        for name in dict.fromkeys(s.name for s, why in lacks if s and not why)
         for model in benchmark.paper_models
     ]
     return systems, [*notes, *([benchmark.paper_note] if systems else [])]
@@ -206,7 +206,7 @@ def paper(
 
 
 def paper_settings(
-    benchmark: benchmarks.ReplyBenchmark, model: str, picks: list[Pick]
+    benchmark: benchmarks.Benchmark, model: str, picks: list[Pick]
 ) -> tuple[list[System], list[str]]:
     """The paper's figures for the settings that the runs follow.
 
@@ -311,8 +311,8 @@ def config_table(picks: Sequence[Pick]) -> Table | None:
         }
         for of_one in groups
     ]
-    keys = dict.fromkeys(key for of_one in texts for key in of_one)
-    keys = [key for key in keys if len({of_one.get(key) for of_one in texts}) > 1]
+    every = dict.fromkeys(key for of_one in texts for key in of_one)
+    keys = [key for key in every if len({of_one.get(key) for of_one in texts}) > 1]
     if not keys:
         return None
     rows = tuple(
@@ -363,7 +363,7 @@ def _facts(pick: Pick) -> set[tuple[str, str]]:
 def _differing(column: list[list[Pick]]) -> str:
     """Keys in which the configs of a column's runs differ; '' if they do not."""
     facts = [_facts(members[0]) for members in column]
-    keys = sorted({key for key, _ in set.union(*facts) - set.intersection(*facts)})
+    keys = sorted({key for key, _ in facts[0].union(*facts) - facts[0].intersection(*facts)})
     return ', '.join(keys[:4]) + (f' and {len(keys) - 4} more keys' if len(keys) > 4 else '')
 
 

@@ -39,12 +39,12 @@ class Cell(NamedTuple):
     best: bool = False
 
     @classmethod
-    def of(cls, values: Sequence[float], decimals: int = 1, **more: str) -> 'Cell':
+    def of(cls, values: Sequence[float], decimals: int = 1) -> 'Cell':
         """The mean of numbers with their standard deviation; missing without any."""
         if not values:
             return cls()
         spread = statistics.stdev(values) if len(values) > 1 else None
-        return cls(statistics.fmean(values), spread, decimals, **more)
+        return cls(statistics.fmean(values), spread, decimals)
 
     def __str__(self) -> str:
         if self.value is None:

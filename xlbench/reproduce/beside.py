@@ -39,11 +39,7 @@ class Beside(NamedTuple):
 
 
 def written(
-    outcome: Outcome,
-    table: PaperTable,
-    names: Sequence[str],
-    metrics: Sequence[str],
-    bundle: str,
+    outcome: Outcome, table: PaperTable, names: Sequence[str], metrics: Sequence[str], bundle: str
 ) -> Written:
     """A table with new systems; its files, cards, and a bundle that is named, are written."""
     recipe, settings, state = outcome.recipe, outcome.settings, outcome.state

@@ -21,14 +21,7 @@ import msgspec
 from xlbench.fewshot.analysis import systems as sweep_systems, tables as sweep_tables
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.analysis.systems import System
-from xlbench.reporting import (
-    layout,
-    notes,
-    origins,
-    render,
-    sections as sections_lib,
-    systems,
-)
+from xlbench.reporting import layout, notes, origins, render, sections as sections_lib, systems
 from xlbench.reporting.results import Run, read_run, without
 from xlbench.reporting.sections import Section
 from xlbench.reporting.tables import Table
@@ -290,9 +283,7 @@ def of_page(data: bytes, name: str) -> list[Experiment]:
     return experiments
 
 
-def joined(
-    experiments: Sequence[Experiment], page: Sequence[Experiment] = ()
-) -> list[Experiment]:
+def joined(experiments: Sequence[Experiment], page: Sequence[Experiment] = ()) -> list[Experiment]:
     """Joins those of a page, which stay unless `experiments` has them, and the others.
 
     A name that another experiment also has ends with the name of a workdir.

@@ -12,6 +12,7 @@ import re
 import statistics
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from xlbench.reporting import layout, notes, origins, systems
 from xlbench.reporting.page import examples, plots as plots_lib, template
@@ -20,7 +21,7 @@ from xlbench.reporting.results import Run
 from xlbench.reporting.sections import Section, direction
 from xlbench.reporting.statistics import half_width
 from xlbench.reporting.systems import Pick, System
-from xlbench.reporting.tables import Cell, Figure, Row, Table
+from xlbench.reporting.tables import Cell, Column, Figure, Row, Table
 from xlbench.system import errors, sessions
 from xlbench.system.files import Json
 
@@ -49,7 +50,7 @@ def of_tables(
     title: str, sections: Sequence[tuple[str, str, Table]], mark: str, made_by: str
 ) -> str:
     """A page of tables alone, whose rows can be sorted: a title, a line and a table each."""
-    made = [
+    made: list[dict[str, Any]] = [
         {
             'id': f's{i}', 'title': head, 'lead': lead, 'data_note': '', 'notes': [],
             'answer': None, 'folded': [], 'examples': None, 'runs': [],
@@ -128,7 +129,7 @@ def _section(section: Section, name: str) -> dict[str, object]:
 def _drawn(figure: Figure) -> dict[str, str | bool]:
     """Returns what page.html shows of a plot."""
     svg = figure.svg()
-    points = float(re.search(r'viewBox="\S+ \S+ ([\d.]+)', svg)[1])
+    points = float(svg.partition('viewBox="')[2].split()[2])
     return {
         'title': figure.numbers.title,
         'about': ' '.join(figure.numbers.notes),
@@ -186,9 +187,9 @@ def reference(table: Table, score: str) -> str:
     """
     for kind in ('paper', 'baseline'):
         known = [
-            (row.cells[-1].value * direction(score), row.name)
+            (value * direction(score), row.name)
             for row in table.rows
-            if row.kind == kind and row.cells[-1].value is not None
+            if row.kind == kind and (value := row.cells[-1].value) is not None
         ]
         if known:
             return max(known)[1]
@@ -225,17 +226,18 @@ def _answer(section: Section, style: Style) -> dict[str, Json] | None:
     others = []
     kinds = (('run', 'next best'), ('baseline', 'best baseline'), ('paper', "the paper's best"))
     for kind, label in kinds:
-        known = [
-            s for s in section.systems
-            if s.kind == kind and s is not best and cells[s.name].value is not None
+        known = {
+            s.name: number for s in section.systems
+            if s.kind == kind and s is not best
+            and (number := cells[s.name].value) is not None
             # The notes say of others that they do not compare.
             and (kind == 'paper' or s.count(tasks) == best.count(tasks))
-        ]  # fmt: skip
+        }  # fmt: skip
         if known:
-            top = max(known, key=lambda system: sign * cells[system.name].value)
-            difference = f'{value - cells[top.name].value:+.{decimals}f}'
-            others.append((label, top.name, str(cells[top.name]), difference))
-    where = _where(style, [s for s in style.ranked if not cells[s.name].is_missing])
+            top = max(known, key=lambda name: sign * known[name])
+            difference = f'{value - known[top]:+.{decimals}f}'
+            others.append((label, top, str(cells[top]), difference))
+    where = _where(style, style.column, [s for s in style.ranked if not cells[s.name].is_missing])
     seeds = best.values(score, tasks)
     if len(seeds) > 1:
         where += f', {len(seeds)} seeds, 95 % interval ±{half_width(seeds):.{decimals}f}'
@@ -247,9 +249,8 @@ def _answer(section: Section, style: Style) -> dict[str, Json] | None:
     }  # fmt: skip
 
 
-def _where(style: Style, scored: Sequence[System]) -> str:
+def _where(style: Style, column: Column, scored: Sequence[System]) -> str:
     """Returns what the score is of. Example: 'mean over 4 tasks and languages of qg'."""
-    column = style.column
     if len(column.tasks) > 1:
         of = f' of {column.group}' if column.group else ''
         where = f'mean over {len(column.tasks)} tasks and languages{of}'

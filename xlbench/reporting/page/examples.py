@@ -36,7 +36,7 @@ def content(section: Section, style: Style) -> dict[str, Json] | None:
     """
     written: list[dict[tuple[str, str], Prediction]] = []  # Of each system by (task, id).
     first: dict[tuple[str, str], Prediction] = {}  # That of the first system which has it.
-    marks = []
+    marks: list[dict[str, str]] = []
     for system in style.ranked:
         if len(marks) == _MOST_SYSTEMS:
             break

@@ -159,8 +159,8 @@ def _map(name: str, one: _Map, score: str, decimals: int, limits: tuple[float, f
         texts = [['–' if math.isnan(x) else f'{x:.{decimals}f}' for x in row] for row in table]
         shades = [[sign * x for x in row] for row in table]  # A lower loss has the lighter shade.
         # The same scale on all maps of a section.
-        scale = tuple(sorted(sign * x for x in limits))
-        drawing.heat_map(axes, shades, texts, one.sources, one.targets, scale)
+        low, high = sorted(sign * x for x in limits)
+        drawing.heat_map(axes, shades, texts, one.sources, one.targets, (low, high))
         axes.xaxis.tick_top()
         axes.set_xlabel('target language', color=drawing.SOFT)
         axes.set_ylabel('source language', color=drawing.SOFT)

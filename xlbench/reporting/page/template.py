@@ -8,6 +8,7 @@ examples stand in a page as JSON, which its script shows as text.
 import base64
 import functools
 import hashlib
+import importlib.resources
 import json
 from collections.abc import Mapping, Sequence
 
@@ -63,8 +64,7 @@ def _environment(package: str) -> jinja2.Environment:
 
 
 def _part(package: str, name: str) -> str:
-    templates = _environment(package)
-    return templates.loader.get_source(templates, name)[0]
+    return importlib.resources.files(package).joinpath(name).read_text('utf-8')
 
 
 def _hash(text: str) -> str:

@@ -7,7 +7,7 @@ model in all languages together. Their baselines, and what the paper prints, are
 import dataclasses
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -216,7 +216,7 @@ def model_of(benchmark: benchmarks.Benchmark, run: Run) -> str:
 
 def inside(pick: Pick) -> Pick:
     """A run with the results of its own setting alone; it may have scored others besides."""
-    tasks = pick.run.scenario.evaluate
+    tasks = pick.run.scenario.evaluate if pick.run.scenario else ()
     return dataclasses.replace(pick, results={t: r for t, r in pick.results.items() if t in tasks})
 
 
@@ -246,7 +246,7 @@ def _with_rating(result: Result, path: str) -> Result:
         return result
     references = [row.references or [row.target] for row in rows.values()]
     is_single = all(len(texts) == 1 for texts in references)
-    targets = [texts[0] for texts in references] if is_single else references
+    targets: Sequence[Any] = [texts[0] for texts in references] if is_single else references
     rating = fitted_rating.FittedRating(path, lang)
     texts = [row.prediction or '' for row in rows.values()]
     values = [of_text[RATING] for of_text in rating.per_example(targets, texts)]

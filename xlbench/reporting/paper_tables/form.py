@@ -47,7 +47,7 @@ def fill(
         labels = [[*filter(None, row.labels)] for row in asked]
         said += tables.gaps(labels, [column.path for column in form.columns], empty, known)
     columns = [Column(' '.join(head.path[:-1]), head.path[-1]) for head in form.columns]
-    said = (*form.notes, *said, *notes)
+    said = [*form.notes, *said, *notes]
     return _table(benchmark, form, whose, form.labels, columns, rows, said)
 
 
@@ -114,12 +114,15 @@ def of_systems(
             return form.printed_value(key, score)
         model = key['model']
         system = systems.get((model, key['scenario'])) or systems.get((model, ''))
+        if system is None:
+            return None
         home = TRANSLATION if key['task'] in TRANSLATION.tasks else benchmark
         same = [task for task, of in home.paper_tasks.items() if of == key['task']]
-        for task in (key['task'], *same) if system else ():
-            # Without languages a table has the mean over all pairs of a scenario.
-            is_one = not isinstance(home, ParallelBenchmark) or 'source' in key
-            pairs = [(key['source'], key['target'])] if is_one else home.pairs(key['scenario'])
+        for task in (key['task'], *same):
+            if isinstance(home, ParallelBenchmark) and 'source' not in key:
+                pairs = home.pairs(key['scenario'])  # A mean over all.
+            else:
+                pairs = ((key['source'], key['target']),)
             names = [home.task_name(task, *pair) for pair in pairs]
             cell = system.cell(OUR_NAMES.get(score, score), names)
             if cell.value is not None:

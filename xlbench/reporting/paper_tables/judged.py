@@ -83,8 +83,8 @@ class Fits:
       notes: what they were fitted on.
     """
 
-    regressors: Mapping[str, Mapping[str, float]]
-    scores: Mapping[str, Mapping[str, float]]
+    regressors: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
+    scores: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
@@ -116,8 +116,8 @@ def ratings(board: Board, paper_table: PaperTable, rated: Sequence[RatedText]) -
     said += [f'Systems without a run or a setting: {", ".join(unknown)}.'] if unknown else []
     said += ['Rows marked paper: its judges, its texts.'] if is_official else []
     sample = [SAMPLE_DATA] if any(text.data == 'sample' for text in rated) else []
-    columns, said = Column.named(ASPECTS), (*sample, *said)
-    return Table(paper_table.heading, columns, tuple(rows), 'setting, model', said)
+    columns, notes = Column.named(ASPECTS), (*sample, *said)
+    return Table(paper_table.heading, columns, tuple(rows), 'setting, model', notes)
 
 
 def means(
@@ -163,8 +163,8 @@ def regressors(board: Board, paper_table: PaperTable, fits: Fits) -> Table:
         'Pearson correlation with the ratings that choose a regressor; scikit-learn with its '
         'defaults.'
     ]
-    columns, said = Column.named(names), (*fits.notes, *said)
-    return Table(paper_table.heading, columns, tuple(rows), 'target', said)
+    columns, notes = Column.named(names), (*fits.notes, *said)
+    return Table(paper_table.heading, columns, tuple(rows), 'target', notes)
 
 
 def correlations(paper_table: PaperTable, fits: Fits) -> Table:
@@ -179,8 +179,8 @@ def correlations(paper_table: PaperTable, fits: Fits) -> Table:
     lacking = [score for score in paper_table.scores if score not in known]
     said = ['Pearson correlation with ratings, on texts that nothing was fitted on.']
     said += [f'Texts have no {", ".join(lacking)}; --metrics names more.'] if lacking else []
-    columns, said = Column.named(targets), (*fits.notes, *said)
-    return Table(paper_table.heading, columns, tuple(rows), 'score', said)
+    columns, notes = Column.named(targets), (*fits.notes, *said)
+    return Table(paper_table.heading, columns, tuple(rows), 'score', notes)
 
 
 def thresholds(board: Board, paper_table: PaperTable, root: str) -> Table:
@@ -266,41 +266,43 @@ def _counts(groups: Mapping[board_lib.Key, Sequence[RatedText]]) -> str:
 
 
 def preference(
-    sections: Sequence[Section], paper_table: PaperTable, rated: Sequence[RatedText]
+    benchmark: Benchmark, sections: Sequence[Section], table: PaperTable, rated: Sequence[RatedText]
 ) -> Figure | Table:
     """Bars of a generator and a retriever in English (arXiv:2106.02017, figure 2).
 
     Rated are sets of replies: 1 for the best, -1 for the worst, and the mean over judges. Their
     systems are named after the folders of runs.
     """
-    chosen = {task: _english(sections, task) for task in paper_table.values('task')}
+    chosen = {
+        task: _english(sections, benchmark.task_name(task, benchmark.pivot))
+        for task in table.values('task')
+    }
     if not any(chosen.values()):
-        return Table(paper_table.short, missing='no run was scored in English')
+        return Table(table.short, missing='no run was scored in English')
     rows = []
     for task, one in chosen.items():
         if one is None:
-            rows.append(Row(f'{task} (no run)', 'run', (Cell(),) * (len(paper_table.scores) + 1)))
+            rows.append(Row(f'{task} (no run)', 'run', (Cell(),) * (len(table.scores) + 1)))
             continue
         folder, result = one
         points = [statistics.fmean(t.ratings.values()) for t in rated if t.system == folder]
         preferred = 50 * (1 + statistics.fmean(points)) if points else None
-        values = (*map(result.scores.get, paper_table.scores), preferred)
+        values = (*map(result.scores.get, table.scores), preferred)
         cells = tuple(Cell(value, None, _DECIMALS) for value in values)
         rows.append(Row(f'{task} ({folder})', 'run', cells))
-    columns = Column.named((*paper_table.scores, _PREFERRED))
+    columns = Column.named((*table.scores, _PREFERRED))
     said = [f'{_PREFERRED} is the share of judgements in %, where two sets of replies are shown.']
     if not rated:
         said = ['What people prefer is made of --ratings=FILE, see xlbench.annotate --sets.']
     if any(section.data == 'sample' for section in sections):
         said.insert(0, SAMPLE_DATA)
-    numbers = Table(paper_table.heading, columns, tuple(rows), 'model', tuple(said))
-    return scores.side_by_side(paper_table, numbers)
+    numbers = Table(table.heading, columns, tuple(rows), 'model', tuple(said))
+    return scores.side_by_side(table, numbers)
 
 
-def _english(sections: Sequence[Section], task: str) -> tuple[str, Result] | None:
-    """The first run that was scored in English on a task, as its config says: its folder."""
+def _english(sections: Sequence[Section], name: str) -> tuple[str, Result] | None:
+    """The first run that was scored on a task in English, as its config says: its folder."""
     for section in sections:
-        name = section.benchmark.task_name(task, section.benchmark.pivot)
         for pick in section.picks:
             if not pick.variant and name in pick.results:
                 return pick.run.workdir.resolve().name, pick.results[name]

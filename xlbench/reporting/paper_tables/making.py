@@ -48,7 +48,7 @@ class Material:
     split: str | None = None
     rating: str = ''
     rated: Sequence[RatedText] = ()
-    fits: Fits | None = None
+    fits: Fits = dataclasses.field(default_factory=Fits)
     rough: str = ''
     tasks: tuple[str, ...] = ()
 
@@ -57,9 +57,7 @@ class Material:
         """The sections of the benchmark, as a report of the runs has them."""
         return self._sections(self.runs, self.step, self.split)
 
-    def _sections(
-        self, runs: Sequence[Run], step: str | int, split: str | None
-    ) -> list[Section]:
+    def _sections(self, runs: Sequence[Run], step: str | int, split: str | None) -> list[Section]:
         every = sections_lib.sections(runs, step, split)
         return [section for section in every if section.benchmark is self.benchmark]
 
@@ -87,7 +85,7 @@ class Material:
         ]
         if not runs:
             return None
-        return board_lib.read(self._sections(runs, stage, split), self.benchmark, self.rating)
+        return board_lib.read(self._sections(runs, stage, split), self.board.benchmark, self.rating)
 
     def staged(self, paper_table: PaperTable) -> dict[tuple[str, str], Staged]:
         """The main score after the first stage and after the last."""
@@ -114,11 +112,11 @@ def _by_language(material: Material, paper_table: PaperTable) -> Made:
 
 
 # What `PaperTable.shows` names.
-MAKERS: Mapping[str, Callable[[Material], Made]] = {
+MAKERS: Mapping[str, Callable[[Material, PaperTable], Made]] = {
     'by_language': _by_language,
     'correlations': lambda m, e: scores.correlations(e, judged.correlations(e, m.fits)),
     'matrices': lambda m, e: scores.matrices(m.board, e),
-    'preference': lambda m, e: judged.preference(m.sections, e, m.rated),
+    'preference': lambda m, e: judged.preference(m.benchmark, m.sections, e, m.rated),
     'ratings': lambda m, e: judged.ratings(m.board, e, m.rated),
     'regressors': lambda m, e: judged.regressors(m.board, e, m.fits),
     'scores': lambda m, e: scores.scores(m.board, e),
@@ -154,10 +152,10 @@ def chosen(benchmark: Benchmark, kind: str, numbers: str) -> list[PaperTable]:
     return [known[word] for word in dict.fromkeys(words)]
 
 
-def make(material: Material, paper_table: PaperTable) -> list[Made]:
+def make(material: Material, paper_table: PaperTable) -> Sequence[Made]:
     """The tables and figures that one of the paper becomes; where material lacks, one says so."""
-    is_fitted = paper_table.shows in ('correlations', 'regressors')
-    if (is_fitted and not material.fits) or (paper_table.shows == 'ratings' and not material.rated):
+    given = {'correlations': material.fits.scores, 'regressors': material.fits.scores}
+    if not (given | {'ratings': material.rated}).get(paper_table.shows, True):
         return [Table(paper_table.short, missing='it is made of --ratings=FILE')]
     benchmark, runs = material.benchmark, material.runs
     has_places = paper_table.rows and any(run.place for run in runs)
@@ -186,7 +184,7 @@ def section(material: Material, paper_tables: Sequence[PaperTable]) -> Section:
     benchmark = material.benchmark
     if isinstance(benchmark, ParallelBenchmark):
         board = material.board
-        data, split, said = board.data, board.split, board.notes
+        data, split, said = board.data, board.split, list(board.notes)
         systems = (*board.systems.values(), *board.chains.values())
     else:
         systems = tuple(system for one in material.sections for system in one.systems)
@@ -213,4 +211,3 @@ def write_figures(drawn: Iterable[Figure], folder: pathlib.Path) -> list[pathlib
             paths.append(folder / f'{figure.name}.{kind}')
             files.write(paths[-1], content)
     return paths
-

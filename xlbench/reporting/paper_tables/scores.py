@@ -180,7 +180,8 @@ def matrices(board: Board, paper_table: PaperTable) -> Figure:
         tasks = (board.benchmark.task_name(task, source, target),)
         return read((scenario, model), tasks, score, decimals)
 
-    panels, rows = {}, []
+    panels: dict[str, list[list[Cell]]] = {}
+    rows = []
     for task in board.benchmark.tasks:
         of_task = {
             model: [
@@ -263,9 +264,9 @@ def translation(board: Board, paper_table: PaperTable) -> Figure:
                 labels = dict(zip(titles, ('*' * (p < LEVEL) for _, p in tests), strict=True))
                 marks = {ways[0]: _numbers(printed)}
                 panels.append(Bars(f'{task.upper()} {model}', titles, heights, marks, labels))
-    tests = 'two-sided paired t-tests over examples, corrected for the pairs of a task and model'
     said = (
-        f'{score}; p-values of {tests} (Holm).',
+        f'{score}; p-values of two-sided paired t-tests over examples, corrected for the pairs of '
+        'a task and model (Holm).',
         *([] if board.chains else ['There is no chain (xlbench translate chain) yet.']),
     )
     across = len({panel.title.partition(' ')[2] for panel in panels})
