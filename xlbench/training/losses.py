@@ -199,10 +199,7 @@ def _logits(hidden, table, bias, softcap):
 
 
 def _chunk_loss(chunk, table, bias, options, with_gradient=False):
-    """The sums of one chunk, and its loss's gradients [groups, size, vocab].
-
-    Those for the logits, and for the products that a cap and a bias make them of.
-    """
+    """The sums of one chunk; its gradients [groups, size, vocab] for logits and their products."""
     hidden, targets, weights = chunk
     logits = _logits(hidden, table, bias, options.softcap)
     vocab = logits.shape[-1]
