@@ -307,10 +307,7 @@ class Trainer:
                 self._skip_step(flight)
 
     def _skip_step(self, flight: InFlightStep) -> None:
-        """Leaves out a step that was not finite; UserError if config.nonfinite.skip is used up.
-
-        <workdir>/nonfinite/step-<step>.json has its numbers, and its examples on all processes.
-        """
+        """Leaves out a step that was not finite; UserError if config.nonfinite.skip is used up."""
         step, metrics = flight.step, flight.metrics
         loss, weight, norm = (float(metrics[key]) for key in ('loss', 'weight', 'grad_norm'))
         loss /= max(weight, 1.0)

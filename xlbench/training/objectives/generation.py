@@ -158,7 +158,9 @@ class Generation(Objective):
             'train': rng is not None,
             'rngs': None if rng is None else {'dropout': rng},
         }
-        about |= _languages(model, batch)
+        if model.reads_languages:  # And the batch may say them.
+            names = ('encoder_language_ids', 'decoder_language_ids')
+            about |= {name: batch[name] for name in names if name in batch}
         if 'encoded' in batch:
             method, source = 'decode', batch['encoded']
             about.pop('encoder_language_ids', None)
@@ -183,11 +185,3 @@ class Generation(Objective):
             'softcap': model.logits_softcap,
         }
         return (tokens_of(hidden, blocks), embedding, targets), options, blocks
-
-
-def _languages(model: nn.Module, batch: Batch) -> dict[str, jax.Array]:
-    """The languages of both sides, for a model with a table of them, if the batch says them."""
-    if not model.reads_languages:
-        return {}
-    names = ('encoder_language_ids', 'decoder_language_ids')
-    return {name: batch[name] for name in names if name in batch}
