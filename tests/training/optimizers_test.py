@@ -179,8 +179,9 @@ def test_every_family_s_biases_and_norms_keep_their_size():
     for family in models.FAMILIES:
         if family == 'bert':  # An encoder alone is not an objective's; it is in four of the others.
             continue
-        labels = {'num_labels': 3} if family.endswith('classifier') else {}
-        model = models.build(family, 'sample', vocab_size=128, **labels)
+        fields = {key: 1 for key in models.SIZES[family]['sample'] if key.endswith('_layers')}
+        fields |= {'num_labels': 3} if family.endswith('classifier') else {}
+        model = models.build(family, 'sample', vocab_size=128, **fields)
         objective = objectives.build(objective_of.get(family, 'generation'))
         shapes, _ = train_step.params_like(model, objective, mesh, lora.Lora(rank=2))
         flat = traverse_util.flatten_dict(shapes, sep='/')  # As the train step has it.
