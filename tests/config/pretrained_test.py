@@ -1,5 +1,6 @@
 """config.model.from: the model that a user brings, in every place that takes a size."""
 
+import functools
 import json
 import pathlib
 import shutil
@@ -118,13 +119,16 @@ def test_prompts_become_ids(copy):
     whole = tokenizer.encode_inputs(['query: Der Zug ist da.'])[0]
     short = tokenizer.encode_inputs(['Der Zug ist da.'])[0]
     assert whole.tolist() == [short[0], *model.config.left_prefix, *short[1:]]
-    plain = models.build(**config.model.to_dict() | _without_prompts())
+    without = dict(left_prompt='', right_prompt='', left_prefix=(), right_prefix=())
+    plain = models.build(**config.model.to_dict() | without)
     params = jax.jit(model.init)(jax.random.key(0), whole[None], whole[None])
     rows = np.zeros((2, 24), np.int32)
     rows[:, : len(short)] = short
     segments = (np.arange(24) < len(short)).astype(np.int32) * np.array([[1], [0]], np.int32)
-    padded = model.apply(params, 'left', rows, segments, method='encode')
-    expected = plain.apply(params, 'left', whole[None], method='encode')
+    padded, expected = (
+        jax.jit(functools.partial(of.apply, method='encode'), static_argnums=1)(params, 'left', *x)
+        for of, x in ((model, (rows, segments)), (plain, (whole[None],)))
+    )
     np.testing.assert_allclose(padded[0], expected[0], atol=1e-6)
     config = parse(
         '--config=mrs_retriever', f'--config.model.from={copy}', '--config.model.left_prompt=',
@@ -132,10 +136,6 @@ def test_prompts_become_ids(copy):
     )  # fmt: skip
     assert not config.model.left_prefix
     assert list(config.model.right_prefix) == tokenizer.prompt_ids('text: ')
-
-
-def _without_prompts():
-    return dict(left_prompt='', right_prompt='', left_prefix=(), right_prefix=())
 
 
 def test_the_first_token_without_prompts(copy):
