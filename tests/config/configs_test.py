@@ -133,21 +133,13 @@ def test_variants_are_accepted_and_fit_eight_devices(name, variant):
 def settings(name: str) -> dict[str, ml_collections.ConfigDict]:
     """{what may follow the colon of a file: the config}, of each size, scenario and narrowing."""
     module = importlib.import_module(f'configs.{name}')
-    benchmark = {
-        'mtg': benchmarks.MTG, 'xquad': benchmarks.XQUAD, 'mrs': benchmarks.MRS,
-        'xdailydialog': benchmarks.XDAILYDIALOG, 'fewshot': benchmarks.FEWSHOT,
-        'clidsum': benchmarks.CLIDSUM, 'translation': benchmarks.TRANSLATION,
-        'convsumx': benchmarks.CONVSUMX, 'xpersona': benchmarks.XPERSONA,
-        'masakhanews': benchmarks.MASAKHANEWS,
-    }[name.partition('_')[0]]  # fmt: skip
+    benchmark = benchmarks.get(name.partition('_')[0])
     accepted = {}
     for size, scenario, task, source, target in itertools.product(
-        documented(name, 'size'),
-        documented(name, 'scenario'),
-        ['', *documented(name, 'task')],
+        documented(name, 'size'), documented(name, 'scenario'), ['', *documented(name, 'task')],
         ['', *benchmark.languages],
         ['', *benchmark.languages] if 'target' in module.__doc__ else [''],
-    ):
+    ):  # fmt: skip
         words = dict(scenario=scenario, task=task, source=source, target=target)
         text = ','.join([size, *(f'{key}={word}' for key, word in words.items() if word)])
         with contextlib.suppress(UserError):
@@ -229,14 +221,17 @@ def test_a_file_without_variant_is_its_first_size(name):
     assert config_lib.to_dict(load(name, '')) == config_lib.to_dict(load(name, size))
 
 
-def sizes_of(name):
-    """(file, size) of all sizes; of each model the first one by day, and the largest of all."""
-    every = [(name, size) for size in documented(name, 'size')]
-    first = {re.sub('_?(small|base|large|xl)$', '', size): (name, size) for _, size in every[::-1]}
-    return by_day([pair for pair in every if pair in first.values()], every)
+def sizes():
+    """(file, size) of all; by day the first of each model, and of files of one kind one."""
+    every = [(name, size) for name in FILES for size in documented(name, 'size')]
+    first = {}
+    for name, size in every:
+        stem = re.sub('_?(small|base|large|xl)$', '', size)
+        first.setdefault((name.rpartition('_')[2], stem), (name, size))
+    return by_day(first.values(), every)
 
 
-@pytest.mark.parametrize('name, size', [pair for name in FILES for pair in sizes_of(name)])
+@pytest.mark.parametrize('name, size', sizes())
 def test_models_have_shapes_shardings_and_optimizers(name, size):
     """Nothing is computed, so that xxl needs no memory. Layers of a stack are the same."""
     pieces = {'sample': 4_000, 'tiny': 4_000, 'encoder': 700, 'pretrained': 700}.get(size, 250_100)
@@ -398,10 +393,8 @@ def test_a_sweep_is_narrowed_after_the_colon():
 @pytest.mark.parametrize(
     ('variant', 'num_steps'),
     [
-        ('large,target=de', 20 * 14_732 // 4),
         ('large,corpus=xmediasum40k,target=zh', 100_000),
         ('large,corpus=xmediasum40k', 200_000),
-        ('large,scenario=semi,target=de', 20 * (423_596 + 20_000) // 4),
         ('large,scenario=semi,target=en', 20 * (423_596 + 20_000) // 4),
     ],
 )
@@ -410,14 +403,11 @@ def test_settings_of_summaries_are_the_papers(variant, num_steps):
     runs.check_config(config)
     (stage,) = config.stages.values()
     assert stage.num_steps == num_steps and stage.split == 'train'
-    assert dict(stage.optimizer) == dict(
-        name='adam', learning_rate=5e-6, schedule='linear', warmup_steps=500
-    )
+    rest = dict(name='adam', learning_rate=5e-6, schedule='linear', warmup_steps=500)
+    assert dict(stage.optimizer) == rest
     assert config.batches.batch_size == 4 and not config.batches.packing
     assert dict(config.batches.lengths) == dict(inputs=1024, targets=128)
-    assert dict(config.evals.test.decoding) == dict(method='beam', num_beams=5, max_length=150)
     assert (config.best.score, config.best.mode) == ('dev/mean/loss', 'min')
-    assert config.objective.label_smoothing == 0.0
 
 
 MBART = 'facebook/mbart-large-50-many-to-many-mmt'  # Footnote 17 of arXiv:2202.05599.
@@ -463,7 +453,7 @@ def test_every_value_of_the_appendix(system, corpus):
     assert (batches['batch_size'], stage.optimizer.learning_rate) == (rows, rate)
     number = benchmarks.CLIDSUM.split_sizes[corpus]['train'] + 423_596 * system.endswith('DA')
     steps = training if training > 100 else training * number / rows
-    assert abs(stage.num_steps - steps) <= 20
+    assert abs(stage.num_steps - steps) <= (0 if training == 20 and rows == 4 else 20)
     assert config.init_from.partition('@')[0] == checkpoint
     assert dict(batches['lengths'])['inputs'] == 1024 * (2 if system == 'MV-BART' else 1)
     optimizer, warmup, smoothing, decoding = further
@@ -471,11 +461,6 @@ def test_every_value_of_the_appendix(system, corpus):
     assert stage.optimizer.schedule == 'linear'
     assert (config.objective.get('z_loss', 0), config.objective.label_smoothing) == (0, smoothing)
     assert dict(config.evals.test.decoding) == decoding
-    if system.startswith('mDialBART'):  # A.4, of the second pre-training.
-        first = config.stages.stage1
-        assert (first.num_steps, first.optimizer.warmup_steps) == (1_000_000, 5_000)
-        assert (first.optimizer.name, first.optimizer.learning_rate) == ('adam', 5e-6)
-        assert config.batches.batch_size == 4 * 8 and config.batches.each_task
 
 
 def test_the_other_reading_of_eight_rows():
@@ -525,7 +510,8 @@ def test_every_combination_of_pretraining_is_a_value_of_one_key():
     kinds = dict(zip(WORDS, ('infilling', 'permutation', 'summarize', 'summary'), strict=True))
     seen = set()
     for count in range(1, 5):
-        for words in itertools.permutations(WORDS, count):
+        combinations = itertools.combinations(WORDS, count)
+        for words in (order for some in combinations for order in {some, some[::-1]}):
             config = load('clidsum_mdialbart', f'large,target=zh,pretraining={"+".join(words)}')
             first, second = config.stages.values()
             trained = benchmarks.parse_mixture(first.mixture).train

@@ -206,16 +206,13 @@ def test_fields_that_are_read_are_those_that_are_imported(module, name):
     [
         (
             'xlbench.training.objectives', '',
-            [
-                'classification', 'generation', 'language_model', 'multi_view', 'retrieval',
-                'tagging',
-            ],
+            'classification generation language_model multi_view retrieval tagging',
         ),
-        ('xlbench.evaluators', 'Evaluator', ['generation', 'labels', 'retrieval']),
+        ('xlbench.evaluators', 'Evaluator', 'generation labels retrieval'),
     ],
 )  # fmt: skip
 def test_what_a_package_s_files_say_is_what_their_classes_say(package, ending, expected):
-    assert list(source.catalog(package, ending)) == expected
+    assert list(source.catalog(package, ending)) == expected.split()
     for name, class_name in source.catalog(package, ending).items():
         module = f'{package}.{name}'
         found = getattr(importlib.import_module(module), class_name)

@@ -1,8 +1,10 @@
 """Whose a workdir is: what of a config may differ when a run goes on, and what a missing key is."""
 
+import functools
 import json
 
 import pytest
+from edits import refused
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
@@ -45,12 +47,9 @@ def test_a_workdir_belongs_to_one_config(tmp_path):
 )
 def test_the_difference_of_two_configs_is_shown(tmp_path, changes, message):
     config_lib.claim_workdir(str(tmp_path), config(), {})
-    for check in (
-        lambda: config_lib.check_workdir(str(tmp_path), config(**changes)),
-        lambda: config_lib.claim_workdir(str(tmp_path), config(**changes), {}),
-    ):
+    for check in (config_lib.check_workdir, functools.partial(config_lib.claim_workdir, about={})):
         with pytest.raises(UserError) as error:
-            check()
+            check(str(tmp_path), config(**changes))
         assert message in str(error.value) and 'choose another --workdir' in str(error.value)
 
 
@@ -100,18 +99,14 @@ def test_somebody_else_s_folder_is_left_alone(tmp_path):
 @pytest.mark.parametrize(
     'text',
     [
-        '{"config": ',
-        '[]',
-        '{"config": 3}',
-        '{"config": ' + '{"a": ' * 100 + '1' + '}' * 101,
-        '{"config": ' + '{"a": ' * 5000 + '1' + '}' * 5001,
+        '{"config": ', '[]', '{"config": 3}',
+        *('{"config": ' + '{"a": ' * deep + '1' + '}' * (deep + 1) for deep in (100, 5000)),
     ],
 )
 def test_a_broken_config_json_is_named(tmp_path, text):
     (tmp_path / 'config.json').write_text(text)
-    with pytest.raises(UserError, match=r'config\.json') as error:
+    with refused(r'config\.json'):
         config_lib.check_workdir(str(tmp_path), config())
-    assert '\n' not in str(error.value)
 
 
 def test_a_workdir_is_no_file(tmp_path):

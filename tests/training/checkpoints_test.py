@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from edits import content, refused
 from jax.sharding import NamedSharding, PartitionSpec as P
 
 from xlbench.parallel import partitioning
@@ -52,8 +53,6 @@ def progress_of(step, best_step=None):
         ([None] * 5, dict(keep=2), [4, 5]),
         ([None] * 3, dict(keep=5), [1, 2, 3]),
         ([1, 2, 2, 2], dict(keep=1), [2, 4]),
-        ([1, 1, 1, 1], dict(keep=1), [1, 4]),
-        ([1, 2, 3, 4], dict(keep=1), [4]),
         ([None, 2, 2, 4, 4], dict(keep=1), [4, 5]),
         ([1, 1, 3, 3], dict(keep=2), [3, 4]),
         ([1, 2, 2, 2, 2], dict(keep=2), [2, 4, 5]),
@@ -74,18 +73,6 @@ def test_the_best_stays_over_restarts(tmp_path):
     saver.save(6, state_of(6), progress_of(6, 6))
     saver.close()
     assert checkpoints.steps(str(tmp_path)) == [6]
-
-
-def test_what_was_saved_comes_back(tmp_path):
-    save_all(tmp_path, [None])
-    saver = checkpoints.Checkpoints(str(tmp_path))
-    like = state_of(0)
-    found, progress = saver.restore(1, like)
-    assert progress == progress_of(1)
-    jax.tree.map(np.testing.assert_array_equal, found, state_of(1))
-    jax.tree.map(lambda a, b: np.testing.assert_(a.sharding == b.sharding), found, like)
-    saver.close()
-    assert checkpoints.read_progress(str(tmp_path), 1) == progress_of(1)
 
 
 def test_progress_keeps_whole_numbers_and_nothing(tmp_path):
@@ -109,13 +96,10 @@ def test_a_strange_progress_is_one_line(tmp_path, text):
     place = tmp_path / 'checkpoints' / '4' / 'progress' / 'metadata'
     place.parent.mkdir(parents=True)
     place.write_text(text)
-    for read in (
-        lambda: checkpoints.read_progress(str(tmp_path), 4),
-        lambda: checkpoints.find_step(str(tmp_path), 'best'),
-    ):
-        with pytest.raises(UserError, match='its progress cannot be read') as error:
-            read()
-        assert '\n' not in str(error.value)
+    with refused('its progress cannot be read'):
+        checkpoints.read_progress(str(tmp_path), 4)
+    with refused('its progress cannot be read'):
+        checkpoints.find_step(str(tmp_path), 'best')
 
 
 def test_the_arrays_may_be_overwritten_while_they_are_written(tmp_path):
@@ -165,21 +149,22 @@ def test_saving_a_step_again_changes_its_progress_alone(tmp_path):
     jax.tree.map(np.testing.assert_array_equal, found, state_of(1))
 
 
-@pytest.mark.parametrize('sizes', [dict(data=8), dict(data=1, fsdp=4, tensor=2), None])
-def test_a_run_and_its_parameters_come_back_on_another_mesh(tmp_path, sizes):
-    """Checksums are of whole arrays, however they are cut."""
+@pytest.mark.parametrize(
+    'sizes', [{}, dict(data=8), dict(data=1, fsdp=4, tensor=2), dict(data=2, fsdp=2, tensor=2)]
+)
+def test_a_run_and_its_parameters_come_back_on_any_mesh(tmp_path, sizes):
+    """Checksums are of whole arrays, however they are cut; {} is one device."""
     save_all(tmp_path, [None])
-    devices = jax.devices()[:1]
-    mesh = partitioning.make_mesh(**sizes) if sizes else partitioning.make_mesh(devices=devices)
-    like = state_of(0, mesh)
+    like = state_of(0, partitioning.make_mesh(**sizes or dict(devices=jax.devices()[:1])))
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), like.params)
     shardings = jax.tree.map(lambda x: x.sharding, like.params)
     found = checkpoints.load_params(str(tmp_path), 1, shapes, shardings)
     jax.tree.map(np.testing.assert_array_equal, found, state_of(1).params)
     assert found['layer']['table'].sharding == shardings['layer']['table']
     saver = checkpoints.Checkpoints(str(tmp_path))
-    found, _ = saver.restore(saver.newest(), like)
+    found, progress = saver.restore(saver.newest(), like)
     saver.close()
+    assert progress == checkpoints.read_progress(str(tmp_path), 1) == progress_of(1)
     jax.tree.map(np.testing.assert_array_equal, found, state_of(1))
     jax.tree.map(lambda a, b: np.testing.assert_(a.sharding == b.sharding), found, like)
 
@@ -247,14 +232,6 @@ def manifest(workdir: pathlib.Path, step: int) -> pathlib.Path:
     return workdir / 'checkpoints' / str(step) / 'state' / 'manifest.ocdbt'
 
 
-def snapshot(folder: pathlib.Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in folder.rglob('*')
-        if path.is_file()
-    }
-
-
 SEEN_BEFORE_READING = {
     'cut': (lambda w: harm.cut_arrays(w, 3), r'has 100 bytes instead of \d+'),
     'empty': (lambda w: os.truncate(manifest(w, 3), 0), 'state/manifest.ocdbt has 0 bytes'),
@@ -275,14 +252,14 @@ SEEN_BEFORE_READING = {
 def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_is_used(workdir, kind):
     damage, reason = SEEN_BEFORE_READING[kind]
     damage(workdir)
-    before, lines = snapshot(workdir / 'checkpoints' / '3'), []
+    before, lines = content(workdir / 'checkpoints' / '3'), []
     saver = checkpoints.Checkpoints(str(workdir), keep=3)
     assert saver.newest(lines.append) == saver.latest_step == 2
     (line,) = lines
     assert line.startswith('checkpoint 3 is damaged: ') and '\n' not in line
     assert re.search(reason, line)
     assert line.endswith(f'it was moved to {workdir}/damaged/3')
-    assert snapshot(workdir / 'damaged' / '3') == before  # Nothing of it is lost.
+    assert content(workdir / 'damaged' / '3') == before  # Nothing of it is lost.
     found, progress = saver.restore(2, large_state(0))
     assert progress == progress_of(2)
     jax.tree.map(np.testing.assert_array_equal, found, large_state(2))
@@ -413,9 +390,8 @@ def test_a_checkpoint_of_something_else_is_not_called_damaged(workdir):
     assert not isinstance(error.value, checkpoints.DamagedCheckpoint)
     like = {'layer': {'table': jax.ShapeDtypeStruct((256, 127), np.float32)}}
     shardings = jax.tree.map(lambda _: large_state(0).opt_state[0].sharding, like)
-    with pytest.raises(UserError, match=r'has shape \(256, 128\) in .* \(256, 127\)') as error:
+    with refused(r'has shape \(256, 128\) in .* \(256, 127\)'):
         checkpoints.load_params(str(workdir), 3, like, shardings)
-    assert '\n' not in str(error.value)
     assert checkpoints.steps(str(workdir)) == [1, 2, 3]
     saver.close()
 

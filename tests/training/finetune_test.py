@@ -53,6 +53,7 @@ def run(tmp_path_factory):
                 write([f'"{draw.randrange(99)}", {draw.choice(WORDS[lang][mood])}', mood])
     command = [warm.python(), '-m', 'xlbench.train', '--workdir=runs/mood']
     command += ['--config=finetune:tiny,objective=classification,mixture=mood_both,steps=4epochs']
+    command += ['--config.evals.dev.every=6', '--config.checkpoints.every=30']
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert not done.returncode, done.stderr[-2000:]
     return done.stdout, folder / 'runs' / 'mood'

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 import tiny
+from edits import refused
 from flax import traverse_util
 from nightly import nightly
 
@@ -293,29 +294,19 @@ def test_a_fresh_head_that_no_step_changes_is_named(tmp_path):
 @pytest.mark.parametrize(
     'source, fields, target, message',
     [
-        (
-            'mt5', dict(mlp_dim=48), 'mt5',
-            r'parameter \S*mlp\S* has shape \[2, 32, 16\], but \S* of .* has \[2, 48, 16\]',
-        ),
-        (
-            'mt5', dict(num_heads=4, head_dim=4), 'mt5',
-            'parameter decoder/relpos_bias/rel_embedding has shape',
-        ),
-        (
-            'bart', dict(num_heads=4, head_dim=4), 'bart',
-            'config.model gives num_heads=2, but .* has num_heads=4; set config.model.num_heads',
-        ),
+        ('mt5', dict(mlp_dim=48), 'mt5', r'\S*mlp\S* has shape \[2, 32, 16\], but .*\[2, 48, 16\]'),
+        ('mt5', dict(num_heads=4, head_dim=4), 'mt5', 'relpos_bias/rel_embedding has shape'),
+        ('bart', dict(num_heads=4, head_dim=4), 'bart', 'num_heads=2, but .* has num_heads=4; set'),
         ('mt5', dict(relpos_max_distance=64), 'mt5', 'relpos_max_distance=128, but .*=64'),
         ('bart', {}, 'mbart', 'pre_norm=True, but .* has pre_norm=False'),
         ('bart', {}, 'mt5', 'is a bart model, whose parameters do not fit into a mt5 model'),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit(tmp_path, source, fields, target, message):
     theirs = build(source, **fields)
     workdir = save_workdir(tmp_path / 'run', source, random_params(theirs), **fields)
-    with pytest.raises(errors.UserError, match=message) as error:
+    with refused(message):
         load(workdir, target, build(target))
-    assert '\n' not in str(error.value)
 
 
 def test_dropout_and_types_may_differ(tmp_path):
@@ -367,9 +358,3 @@ def test_a_run_begins_with_what_it_is_given(tiny_root, tmp_path, capsys):
     train.train(c, str(tmp_path / 'two'))
     said = capsys.readouterr().out
     assert 'resumed at step 2' in said and 'init_from' not in said
-
-
-def test_mistakes_cost_nothing(tiny_root, tmp_path):
-    with pytest.raises(errors.UserError, match='is neither a folder nor a hub name'):
-        train.train(config(tiny_root, init_from=str(tmp_path / 'nothing')), str(tmp_path / 'run'))
-    assert not list(tmp_path.iterdir())

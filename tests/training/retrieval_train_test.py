@@ -120,7 +120,6 @@ def test_what_a_line_shows_of_an_evaluation():
 def test_mistakes_are_refused_before_anything_is_written(
     replies_root, tmp_path, overrides, message
 ):
-    config = tiny_replies.tiny_config(replies_root, **overrides)
     with pytest.raises(UserError, match=message):
-        train.train(config, str(tmp_path / 'run'))
+        train.train(tiny_replies.tiny_config(replies_root, **overrides), str(tmp_path / 'run'))
     assert not (tmp_path / 'run').exists()

@@ -29,6 +29,12 @@ class JaxRuntimeError(RuntimeError):
     """As an accelerator raises it."""
 
 
+MAPPED = 'libgomp.so.1.0.0: failed to map segment from shared object'
+OPENED = 'libgomp.so.1: cannot open shared object file: Too many open files'
+EXHAUSTED = 'RESOURCE_EXHAUSTED: Out of memory while trying to allocate 77.2GiB.'
+CUDA = 'INTERNAL: Failed call to cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY'
+
+
 @pytest.mark.parametrize(
     'error, said',
     [
@@ -37,27 +43,15 @@ class JaxRuntimeError(RuntimeError):
         (OSError(errno.ENOMEM, 'Cannot allocate memory'), 'out of memory ([Errno 12] Cannot'),
         (OSError(errno.EMFILE, 'x', '/r/a'), 'Too many open files (/r/a); allow this process more'),
         (OSError(errno.ENFILE, 'x', '/r/a'), 'Too many open files in system (/r/a); close other'),
-        (
-            ImportError('libgomp.so.1.0.0: failed to map segment from shared object'),
-            'out of memory while a library is loaded (libgomp.so.1.0.0: failed',
-        ),
-        (
-            ImportError('libgomp.so.1: cannot open shared object file: Too many open files'),
-            'Too many open files (libgomp.so.1: cannot open',
-        ),
+        (ImportError(MAPPED), 'out of memory while a library is loaded (libgomp.so.1.0.0: failed'),
+        (ImportError(OPENED), 'Too many open files (libgomp.so.1: cannot open'),
         (RuntimeError("can't start new thread"), 'no thread or process can be started (can'),
         (BlockingIOError(errno.EAGAIN, 'x'), 'no thread or process can be started ([Errno 11]'),
         (
-            JaxRuntimeError(
-                'RESOURCE_EXHAUSTED: Out of memory while trying to allocate 77.2GiB.\n'
-                '\nBufferAssignment ...'
-            ),
+            JaxRuntimeError(f'{EXHAUSTED}\n\nBufferAssignment ...'),
             'out of memory on a device (RESOURCE_EXHAUSTED: Out of memory while trying',
         ),
-        (
-            JaxRuntimeError('INTERNAL: Failed call to cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY'),
-            'out of memory on a device (INTERNAL: Failed call',
-        ),
+        (JaxRuntimeError(CUDA), 'out of memory on a device (INTERNAL: Failed call'),
     ],
 )
 def test_what_there_is_too_little_of_is_one_line(error, said, capsys):

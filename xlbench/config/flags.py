@@ -76,10 +76,7 @@ def parse_command(argv: Sequence[str], *, line: CommandLine = _RUN) -> Command:
 
 
 def _load(argument: str) -> ConfigDict:
-    """Loads a config file; its lists become tuples, which flags can set.
-
-    UserErrors name the line of a bug in the file, or a variant that it does not know.
-    """
+    """Loads a config file; its lists become tuples, which flags can set."""
     path, colon, variant = argument.partition(':')
     if not path.endswith('.py'):
         raise UserError(f'{path} is not a config file; it is Python, and its name ends in .py')
@@ -112,10 +109,7 @@ def _load(argument: str) -> ConfigDict:
 
 
 def _part(config: ConfigDict, seen: set[int]) -> None:
-    """Gives each place its own copy of a block that a file has put into several.
-
-    Otherwise an override of one of them, such as the lengths of an evaluation, would change all.
-    """
+    """Gives each place its own copy of a shared block: an override of one would change all."""
     for key, value in config.items():
         if isinstance(value, ConfigDict):
             if id(value) in seen:
@@ -143,10 +137,7 @@ def _blaming(path: str) -> Iterator[None]:
 
 
 def _divided(argv: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The overrides of a config, with their values, and the other arguments.
-
-    Apart, as argparse takes what has a space for a word by its place. One dash does, too.
-    """
+    """The overrides and the other arguments, as argparse takes VALUE after a space for a word."""
     overrides: list[str] = []
     others: list[str] = []
     lacks_value = False
@@ -166,11 +157,7 @@ _FLAGS = ('--config', '--workdir', '--dry_run', '--help')
 
 
 def _set_overrides(config: ConfigDict, arguments: Iterable[str]) -> set[str]:
-    """Sets --config.KEY=VALUE, --config.KEY VALUE, --config.FLAG and --noconfig.FLAG in a config.
-
-    Returns:
-      The keys: {'model.num_layers', 'init_from'}.
-    """
+    """Sets --config.KEY=VALUE, --config.KEY VALUE, --config.FLAG, --noconfig.FLAG; the keys."""
     given: dict[str, Setting] = {}
     arguments = iter(arguments)
     for argument in arguments:
@@ -242,10 +229,7 @@ def _check_values(config: ConfigDict) -> None:
 
 
 def _config_file(text: str) -> str:
-    """The file and variant that --config names, by a path or the name of a config of the package.
-
-    Example: 'mtg_mt5:base' -> '/.../xlbench/configs/mtg_mt5.py:base'
-    """
+    """The file and variant of --config: 'mtg_mt5:base' -> '/.../configs/mtg_mt5.py:base'."""
     name, colon, variant = text.partition(':')
     path = pathlib.Path(name)
     if path.is_file():

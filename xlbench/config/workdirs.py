@@ -354,11 +354,7 @@ def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Json]) -
 def _differences(
     configs: tuple[Json, Json], blocks: tuple[Json, Json], path: tuple[str, ...] = ()
 ) -> Iterator[str]:
-    """Lines like 'optimizer.learning_rate was 0.1, now 0.2' for the blocks that `path` leads to.
-
-    A key that one of the configs lacks has its default, and so has each key of a block that it
-    lacks.
-    """
+    """Lines like 'optimizer.rate was 0.1, now 0.2'; a key or block that one lacks has defaults."""
     for key in dict.fromkeys([*blocks[0], *blocks[1]]):
         was, now = (
             block[key] if key in block else _left_out(config, path).get(key, _ABSENT)
@@ -377,10 +373,7 @@ def _differences(
 
 
 def _left_out(config: Json, path: Sequence[str]) -> dict[str, Json]:
-    """Gives the defaults of a block of any version, where they are known without the data.
-
-    Example: of config.evals.test.decoding -> {'method': 'greedy', 'num_beams': 1, ...}
-    """
+    """Gives the defaults of a block of any version, where they are known without the data."""
     try:
         return {key: _as_json(value) for key, value in _defaults(config, path).items()}
     except (UserError, KeyError, AttributeError, TypeError):  # It is not a config of ours.

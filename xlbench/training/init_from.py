@@ -84,13 +84,17 @@ def open_source(spec: str) -> Source:
     shapes = {path: shape for path, shape in public.shapes.items() if path not in missing}
     # A masked-language model's head is no part of an encoder, but a decoder's may begin with it.
     head: dict[str, str] = {}
-    if public.family == 'bert':
-        entries = bert_names.lm_head_names(models.config(**public.model)).items()
+    if isinstance(public, hf_checkpoint.Checkpoint) and public.family == 'bert':
+        fields: dict[str, Any] = dict(public.model)
+        config: Any = models.config(**fields)
+        entries = bert_names.lm_head_names(config).items()
         head = {path: e.tensors[0] for path, e in entries if e.tensors[0] in surplus}
         shapes |= {path: public.shape(tensor) for path, tensor in head.items()}
 
     def read(path: str) -> np.ndarray:
-        return public.read(head[path]) if path in head else public.read_param(path)
+        if path in head and isinstance(public, hf_checkpoint.Checkpoint):
+            return public.read(head[path])
+        return public.read_param(path)
 
     name = spec if pathlib.Path(spec).expanduser() == public.folder else f'{spec} ({public.folder})'
     return Source(name, public.model, shapes, read, tuple(sorted(surplus - set(head.values()))))
@@ -139,8 +143,8 @@ def without_lora(source: Source) -> Source:
         scope, _, leaf = name.rpartition('/')
         if leaf != 'kernel' or f'{scope}/lora_a' not in source.shapes:
             return source.read(name)
-        leaves = {leaf: source.read(f'{scope}/{leaf}') for leaf in ('kernel', *lora.LEAVES)}
-        return np.asarray(lora.merge({'dense': leaves})['dense']['kernel'])
+        leaves: Any = {leaf: source.read(f'{scope}/{leaf}') for leaf in ('kernel', *lora.LEAVES)}
+        return np.asarray(lora.merge(leaves)['kernel'])
 
     return dataclasses.replace(
         source, name=f'{source.name} with its LoRA merged', shapes=shapes, read=read
@@ -177,7 +181,7 @@ class Plan:
         fresh, partial = [], {}
         for name, shape in self._shapes.items():
             origin = self._find(name, family)
-            their_shape = source.shapes.get(origin or '')
+            their_shape = shape if origin is None else source.shapes[origin]
             axes = boxes[name].names if name in boxes else ()
             differing = _differing(shape, their_shape, axes)
             if origin is None or 'labels' in differing:
@@ -264,11 +268,11 @@ def _base(config: TransformerConfig) -> type[TransformerConfig]:
 
 
 def _differing(
-    ours: tuple[int, ...], theirs: tuple[int, ...] | None, axes: Iterable[str | None]
+    ours: tuple[int, ...], theirs: tuple[int, ...], axes: Iterable[str | None]
 ) -> set[str | None]:
     """The logical axes along which two shapes differ; {None} if they are not known."""
     axes = tuple(axes)
-    if theirs is None or ours == theirs:
+    if ours == theirs:
         return set()
     if not len(ours) == len(theirs) == len(axes):
         return {None}
@@ -297,7 +301,7 @@ def _placed(value: np.ndarray, fresh: jax.Array) -> jax.Array:
     value = value[tuple(map(slice, fresh.shape))]
     parts = {str(shard.index): shard.data for shard in fresh.addressable_shards}
 
-    def part(index: tuple[slice, ...]) -> np.ndarray:
+    def part(index: Any) -> np.ndarray:
         if value.shape == fresh.shape:
             return value[index].astype(fresh.dtype, copy=False)
         mine = np.array(parts[str(index)])

@@ -48,7 +48,8 @@ class Clock:
     """Seconds of training, apart from those of evaluation, and the share that waits for input."""
 
     def __init__(self):
-        self._start, self._spent = time.monotonic(), collections.Counter[str]()
+        self._start = time.monotonic()
+        self._spent: dict[str, float] = collections.defaultdict(float)
 
     @contextlib.contextmanager
     def spent(self, on: str) -> Iterator[None]:
@@ -62,7 +63,7 @@ class Clock:
         now = time.monotonic()
         seconds = max(now - self._start - self._spent['evaluation'], 1e-9)
         share = self._spent['input'] / seconds
-        self._start, self._spent = now, collections.Counter()
+        self._start, self._spent = now, collections.defaultdict(float)
         return seconds, share
 
 
@@ -105,13 +106,19 @@ class Trainer:
         self.num_steps = sum(lengths.values())
         ends = itertools.accumulate(lengths.values(), initial=0)
         self._begun = dict(zip(lengths, ends, strict=False))  # {stage: the step it begins after}
-        self.state: TrainState | None = None
+        self._state: TrainState | None = None
         self.progress = Progress()
         self.in_flight: collections.deque[InFlightStep] = collections.deque()  # Oldest first.
         self.window: list[dict[str, jax.Array]] = []  # Metrics of steps that are not logged yet.
         self.evaluation = Evaluation(
             config, workdir, experiment.evals, self.log, interruption, watch
         )
+
+    @property
+    def state(self) -> TrainState:
+        """The newest state; before the first stage begins there is none."""
+        assert self._state is not None
+        return self._state
 
     # --------------------------------------------------------------------------------- the start
 
@@ -135,7 +142,7 @@ class Trainer:
                 f'checkpoint {step} of {self.workdir} is from stage {stage!r}, but the config has '
                 f'{", ".join(self.config.stages)}; choose another --workdir'
             )
-        self.state, self.progress = self.checkpoints.restore(step, self._state_like(stage))
+        self._state, self.progress = self.checkpoints.restore(step, self._state_like(stage))
         again = [] if stage in self.progress.chosen else list(self.evaluation.final)
         begun = self._begun[stage]
         self.log.rewind(step, again=again, after=begun, due=self.progress.due)
@@ -166,15 +173,16 @@ class Trainer:
         begins = self.progress.stage != name
         if begins:
             self.progress.position = None
+        position = self.progress.position
         with stage_batches(
             self.config,
             name,
             experiment.data,
             experiment.mesh,
             experiment.objective.view,
-            position=self.progress.position and self.progress.position.place(),
+            position=position.place() if position else None,
         ) as batches:
-            if self.state is None and jax.process_count() == 1:
+            if self._state is None and jax.process_count() == 1:
                 # The step is traced while the program that makes the parameters is compiled.
                 with self.watch.paused('compiling'):
                     experiment.initialise.compile_ahead(self.rng)
@@ -182,7 +190,7 @@ class Trainer:
                     train_step.lower(self._state_like(name), first)
             if begins:
                 tx, _ = optimizers.of_stage(self.config, name)
-                self.state = train_step_lib.init_state(
+                self._state = train_step_lib.init_state(
                     tx, self._params_for(name), experiment.mask, first_step, self.rows
                 )
                 self.progress.stage = name
@@ -230,7 +238,7 @@ class Trainer:
 
     def _params_for(self, stage: str) -> Params:
         """The parameters that a stage starts from."""
-        if self.state is None:
+        if self._state is None:
             rng = jax.random.fold_in(self.rng, 2**31 - 1)  # No step's key.
             with self.watch.paused('making parameters'):
                 params = self.experiment.initialise(rng)
@@ -265,9 +273,9 @@ class Trainer:
                 self.log.line(f'stage {name} ends before step {step}: the score no longer improves')
                 break
             with clock.spent('input'):
-                batch = next(batches)
-            batch = partitioning.put_batch(batch, self.experiment.mesh)
-            self.state, metrics = train_step(self.state, batch)
+                read = next(batches)
+            batch = partitioning.put_batch(read, self.experiment.mesh)
+            self._state, metrics = train_step(self.state, batch)
             # The copy begins now; the value is read STEPS_AHEAD steps later, when it has arrived.
             metrics['finite'].copy_to_host_async()
             self.in_flight.append(InFlightStep(step, batches, self.progress.position, metrics))
@@ -299,10 +307,7 @@ class Trainer:
                 self._skip_step(flight)
 
     def _skip_step(self, flight: InFlightStep) -> None:
-        """Leaves out a step that was not finite; UserError if config.nonfinite.skip is used up.
-
-        <workdir>/nonfinite/step-<step>.json has its numbers, and its examples on all processes.
-        """
+        """Leaves out a step that was not finite; UserError if config.nonfinite.skip is used up."""
         step, metrics = flight.step, flight.metrics
         loss, weight, norm = (float(metrics[key]) for key in ('loss', 'weight', 'grad_norm'))
         loss /= max(weight, 1.0)

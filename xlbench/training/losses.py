@@ -79,7 +79,7 @@ def _loss(hidden, embedding, bias, targets, weights, options):
     table = _gathered(embedding, options)
 
     def add_chunk(sums, chunk):
-        more, _ = _chunk_loss(*chunk, table, bias, options)
+        more, _ = _chunk_loss(chunk, table, bias, options)
         return jax.tree.map(jnp.add, sums, more), None
 
     chunks = _chunks((hidden, targets, weights), options.chunk_size, options.groups)
@@ -91,7 +91,7 @@ def _loss_fwd(hidden, embedding, bias, targets, weights, options):
 
     def add_chunk(carry, chunk):
         sums, d_output = carry
-        more, (d_logits, d_products) = _chunk_loss(*chunk, table, bias, options, with_gradient=True)
+        more, (d_logits, d_products) = _chunk_loss(chunk, table, bias, options, with_gradient=True)
         part = {} if bias is None else {'bias': jnp.sum(d_logits, axis=1)}
         d_logits = d_products.astype(table.dtype)
         d_hidden = _dot(d_logits, table, (2, 0))
@@ -149,7 +149,7 @@ def _dot(a: jax.Array, b: jax.Array, contract: tuple[int, int]) -> jax.Array:
 
 def _dot_tokens(d_logits: jax.Array, hidden: jax.Array) -> jax.Array:
     """[groups, size, vocab] and [groups, size, emb_dim] -> [groups, vocab, emb_dim]."""
-    dims = (((1,), (1,)), ((0,), (0,)))
+    dims: lax.DotDimensionNumbers = (((1,), (1,)), ((0,), (0,)))
     if d_logits.shape[0] == 1 and d_logits.dtype == jnp.bfloat16:
         # With two axes summed over, XLA:CPU transposes d_logits first and then multiplies in
         # bfloat16; a single one it would sum over as it lies, which it can do in float32 only.
@@ -198,11 +198,9 @@ def _logits(hidden, table, bias, softcap):
     return logits if bias is None else logits + bias
 
 
-def _chunk_loss(hidden, targets, weights, table, bias, options, with_gradient=False):
-    """The sums of one chunk, and its loss's gradients [groups, size, vocab].
-
-    Those for the logits, and for the products that a cap and a bias make them of.
-    """
+def _chunk_loss(chunk, table, bias, options, with_gradient=False):
+    """The sums of one chunk; its gradients [groups, size, vocab] for logits and their products."""
+    hidden, targets, weights = chunk
     logits = _logits(hidden, table, bias, options.softcap)
     vocab = logits.shape[-1]
     top = jnp.max(logits, axis=-1)

@@ -95,12 +95,12 @@ def data_table(
         steps = f'{batches.steps_per_epoch:,} steps'
         yield f'  an epoch, of about {steps}, has {", then ".join(parts)}'
     most = 0.0
-    for task in batches.describe(stage.num_steps):
-        most = max(most, task.epochs)
+    for share in batches.describe(stage.num_steps):
+        most = max(most, share.epochs)
         yield (
-            f'  {task.task:<24} {task.examples:>9,} examples, rate {task.rate:.3f}, '
-            f'{task.epochs:.2f} epochs'
-            + (f' of {task.draws} with noise of their own' if task.draws > 1 else '')
+            f'  {share.task:<24} {share.examples:>9,} examples, rate {share.rate:.3f}, '
+            f'{share.epochs:.2f} epochs'
+            + (f' of {share.draws} with noise of their own' if share.draws > 1 else '')
         )
     if most > MANY_EPOCHS:
         yield (

@@ -12,6 +12,7 @@ this. A row that does not occur keeps its initial value, to the bit.
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 import jax
 import numpy as np
@@ -65,7 +66,7 @@ class Rows:
             for name, ids in self.ids.items()
         }
 
-    def places(self) -> dict[str, np.ndarray]:
+    def places(self) -> dict[str, Any]:
         """The parameters by which an Embedding finds ids among the rows; see models/layers.py.
 
         An id that is none of the rows stands behind them, and looks up no number.
@@ -79,8 +80,8 @@ class Rows:
         return places
 
     def like(
-        self, trainable: Mapping[str, jax.ShapeDtypeStruct]
-    ) -> dict[str, jax.ShapeDtypeStruct]:
+        self, trainable: Mapping[str, jax.Array | jax.ShapeDtypeStruct]
+    ) -> dict[str, jax.Array | jax.ShapeDtypeStruct]:
         """`taken` of shapes that say where their arrays lie."""
         tables = {name: (len(ids), trainable[name]) for name, ids in self.ids.items()}
         return dict(trainable) | {

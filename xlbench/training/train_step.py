@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import flax.linen as nn
 import jax
@@ -75,8 +75,12 @@ def placed(shapes: Shapes, shardings: Shardings) -> Shapes:
     )
 
 
+def _mesh_of(arrays: Any) -> Mesh:
+    return jax.tree.leaves(arrays)[0].sharding.mesh
+
+
 def opt_state_like(
-    tx: optax.GradientTransformation, params: Params | Shapes, mask: Mask, rows: Rows = ALL_ROWS
+    tx: optax.GradientTransformation, params: Tree[Any], mask: Mask, rows: Rows = ALL_ROWS
 ) -> optax.OptState:
     """Shapes and shardings of the optimizer state; parameters may be shapes with shardings, too.
 
@@ -84,7 +88,7 @@ def opt_state_like(
     (Adafactor's rows and columns, counters) are held whole by every device.
     """
     trainable = rows.like(split_params(params, mask)[0])
-    whole = partitioning.replicated(jax.tree.leaves(params)[0].sharding.mesh)
+    whole = partitioning.replicated(_mesh_of(params))
     shapes = jax.eval_shape(tx.init, trainable)
     shardings = optax.tree_map_params(
         tx,
@@ -104,7 +108,7 @@ def init_state(
     rows: Rows = ALL_ROWS,
 ) -> TrainState:
     """The state before the first step of an optimizer, cut as `opt_state_like` says."""
-    mesh = jax.tree.leaves(params)[0].sharding.mesh
+    mesh = _mesh_of(params)
     count = jax.device_put(jnp.asarray(step, jnp.int32), partitioning.replicated(mesh))
     trainable, _ = split_params(params, mask)
     shardings = jax.tree.map(lambda x: x.sharding, opt_state_like(tx, params, mask, rows))
@@ -123,9 +127,9 @@ def state_like(
 
     `shapes` and `shardings` are those of the parameters, see `params_like`.
     """
-    params = placed(shapes, shardings)
-    whole = partitioning.replicated(jax.tree.leaves(shardings)[0].mesh)
-    step = jax.ShapeDtypeStruct((), jnp.int32, sharding=whole)
+    params: Any = placed(shapes, shardings)
+    whole = partitioning.replicated(_mesh_of(params))
+    step: Any = jax.ShapeDtypeStruct((), jnp.int32, sharding=whole)
     return TrainState(step, params, opt_state_like(tx, params, mask, rows))
 
 
@@ -201,7 +205,7 @@ class TrainStep:
         self._lowered = lowered, time.monotonic() - start
 
     def _lower(self, state: TrainState, batch: Batch) -> jax.stages.Lowered:
-        with partitioning.activate(state.step.sharding.mesh):
+        with partitioning.activate(_mesh_of(state)):
             traced = jitted(self._step, state).trace(state, batch, self._rng)
             # Compilers do not count what libraries and kernels of their own compute.
             self.flops = programs.matmul_flops(traced.jaxpr.jaxpr)
@@ -210,7 +214,7 @@ class TrainStep:
     def _compile(self, state: TrainState, batch: Batch) -> jax.stages.Compiled:
         start = time.monotonic()
         (lowered, seconds), self._lowered = self._lowered or (None, 0.0), None
-        with self._compiling('compiling'), partitioning.activate(state.step.sharding.mesh):
+        with self._compiling('compiling'), partitioning.activate(_mesh_of(state)):
             compiled = (lowered or self._lower(state, batch)).compile()
         self.compile_seconds.append(seconds + time.monotonic() - start)
         self._calls = 0
@@ -258,7 +262,7 @@ def make_train_step(
     ) -> tuple[Gradients, Sums]:
         def loss_fn(trainable: Flat[jax.Array]) -> tuple[jax.Array, Sums]:
             params = merge_params(trainable, frozen | rows.places())
-            params = params if adapter is None else lora.of(params, adapter)
+            params = params if adapter is None or lora is None else lora.of(params, adapter)
             sums = objective.loss(model, params, batch, rng)
             return sums['loss'] / weight, sums
 

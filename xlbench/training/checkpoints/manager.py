@@ -68,7 +68,7 @@ class Checkpoints:
         self._workdir, self._keep = workdir, keep
         self._folder = pathlib.Path(workdir).absolute() / 'checkpoints'
         self._saving: int | None = None  # The step that was begun last.
-        self._noted: tuple[Progress, dict[str, int]] | None = None  # Its progress and checksums.
+        self._noted = Progress(), dict[str, int]()  # Its progress and checksums.
         self._opened: Manager | None = None
         if jax.process_index() == 0:
             self._folder.mkdir(parents=True, exist_ok=True)

@@ -72,11 +72,7 @@ class Manager(ocp.CheckpointManager):
         return False
 
     def _barrier(self, *, key: str, timeout_ms: int) -> None:
-        """Waits for the other processes, in a thread that has not failed.
-
-        Orbax's thread waits for them with its error in hand, which would be seen only when they
-        gave up waiting for the files of this process.
-        """
+        """Waits for the others in a thread that has not failed: its error is to be seen at once."""
         in_main = threading.current_thread() is threading.main_thread()
         if in_main or sys.exception() is None:
             self._wait_for_others(key=key, timeout_ms=timeout_ms)
@@ -84,12 +80,8 @@ class Manager(ocp.CheckpointManager):
 
 @functools.cache
 def _set_up() -> None:
-    """Has Orbax write small arrays whole, and its threads fail without a page of tracebacks each.
-
-    What stops them is raised by `Checkpoints` and said there; they would print it several times
-    before, and once more for each write that ends after the first one that failed. That another
-    handler of arrays takes the place of the default one is no news, either.
-    """
+    """Has Orbax write small arrays whole, and its threads fail without pages of tracebacks."""
+    # What stops them is raised by `Checkpoints` and said there, once.
 
     def is_news(record: logging.LogRecord) -> bool:
         text = record.getMessage()

@@ -1,7 +1,7 @@
 """Classification: one label for each text, by maximum likelihood."""
 
 import dataclasses
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import flax.linen as nn
 import jax
@@ -32,6 +32,7 @@ class Classification(Objective):
     view: ClassVar[str] = 'classification'
     trains: ClassVar[str] = 'sequence_classifier'
     evaluator: ClassVar[str] = 'labels'
+    options: Options
 
     def example_inputs(self) -> tuple[jax.Array, ...]:
         return (jnp.zeros((1, 8), jnp.int32),)
@@ -75,14 +76,10 @@ class Classification(Objective):
         optional = about_tokens(model, batch)
         if 'encoder_positions' in batch:  # Of rows that hold several examples.
             optional['positions'] = batch['encoder_positions']
-        return model.apply(
-            {'params': params},
-            batch['encoder_input_tokens'],
-            batch['encoder_segment_ids'],
-            **optional,
-            train=rng is not None,
-            rngs=None if rng is None else {'dropout': rng},
-        )
+        optional |= {'train': rng is not None, 'rngs': None if rng is None else {'dropout': rng}}
+        tokens = batch['encoder_input_tokens'], batch['encoder_segment_ids']
+        logits: Any = model.apply({'params': params}, *tokens, **optional)
+        return logits
 
     def _nats(
         self, model: nn.Module, params: Params, batch: Batch, rng: jax.Array | None
@@ -93,7 +90,7 @@ class Classification(Objective):
         return logits, jax.nn.logsumexp(logits, axis=-1) - gold
 
 
-def about_tokens(model: nn.Module, batch: Batch) -> dict[str, jax.Array | tuple[jax.Array, ...]]:
+def about_tokens(model: nn.Module, batch: Batch) -> dict[str, Any]:
     """The arguments `type_ids` and `languages` of a model that knows several, if the batch does.
 
     And `words` of a tagger that does not read last pieces.
@@ -102,10 +99,10 @@ def about_tokens(model: nn.Module, batch: Batch) -> dict[str, jax.Array | tuple[
     """
     config = getattr(model, 'config', None)
     types, languages = (batch.get(f'encoder_{kind}_ids') for kind in ('type', 'language'))
-    about: dict[str, jax.Array | tuple[jax.Array, ...]] = {}
+    about: dict[str, Any] = {}
     if types is not None and getattr(config, 'type_vocab_size', 1) > 1:
         about['type_ids'] = types
-    if languages is not None and getattr(config, 'num_languages', 0):
+    if languages is not None and getattr(config, 'num_languages', 0) > 0:
         about['languages'] = languages - 1
     if config is not None and 'encoder_word_tails' in batch:
         about['words'] = batch['encoder_word_tails'], batch['encoder_word_weights']

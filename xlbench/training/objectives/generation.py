@@ -37,7 +37,7 @@ def tokens_of(x: jax.Array, blocks: Blocks) -> jax.Array:
     return x.reshape(batch * length, *rest)
 
 
-def rows_of(x: jax.Array, shape: tuple[int, int], blocks: Blocks) -> jax.Array:
+def rows_of(x: jax.Array, shape: tuple[int, ...], blocks: Blocks) -> jax.Array:
     """The inverse of `tokens_of`: [batch * length] -> [batch, length]."""
     (data, sequence, fsdp), (batch, length) = blocks, shape
     x = x.reshape(data, sequence, fsdp, batch // (data * fsdp), length // sequence)
@@ -68,6 +68,7 @@ class Generation(Objective):
     view: ClassVar[str] = 'generation'
     evaluator: ClassVar[str] = 'generation'
     writes_text: ClassVar[bool] = True
+    options: Options
 
     def __init__(self, options: Options):
         super().__init__(options)
@@ -77,7 +78,8 @@ class Generation(Objective):
                     "config.objective.decoder_start='language' is for the objective generation; "
                     "set it to 'family'"
                 )
-            self.view = 'language_start'  # Of this one; configs are checked by the class's.
+            # Of this one; configs are checked by the class's.
+            self.view = 'language_start'  # type: ignore[misc]
 
     def weight(self, batch: Batch) -> jax.Array:
         return jnp.sum(self._scored(batch)[1])
@@ -111,16 +113,14 @@ class Generation(Objective):
             **options,
         )
         segments = [batch[f'{side}_segment_ids'] for side in ('encoder', 'decoder')]
-        real = sum(jnp.sum(x > 0) for x in segments).astype(jnp.float32)
-        positions = jnp.float32(sum(x.size for x in segments))
         return {
             'loss': result.loss * tasks,
             'z_loss': result.z_loss * tasks,
             'accuracy': result.correct,
             'weight': weight,
-            'tokens': real,
+            'tokens': jnp.asarray(sum(jnp.sum(x > 0) for x in segments), jnp.float32),
             'examples': jnp.sum(jnp.max(batch['decoder_segment_ids'], axis=-1)).astype(jnp.float32),
-            'positions': positions,
+            'positions': jnp.float32(sum(x.size for x in segments)),
         }
 
     def row_losses(self, model: nn.Module, params: Params, batch: Batch) -> dict[str, jax.Array]:
@@ -151,24 +151,26 @@ class Generation(Objective):
     ) -> tuple[tuple[jax.Array, jax.Array, jax.Array], dict[str, Any], Blocks]:
         """The arguments of a loss (states, output table, targets), its options, and the blocks."""
         variables = {'params': params}
-        about = {
+        about: dict[str, Any] = {
             'encoder_segment_ids': batch['encoder_segment_ids'],
             'decoder_segment_ids': batch['decoder_segment_ids'],
             'decoder_positions': batch['decoder_positions'],
             'train': rng is not None,
             'rngs': None if rng is None else {'dropout': rng},
         }
-        languages = _languages(model, batch)
+        if model.reads_languages:  # And the batch may say them.
+            names = ('encoder_language_ids', 'decoder_language_ids')
+            about |= {name: batch[name] for name in names if name in batch}
         if 'encoded' in batch:
             method, source = 'decode', batch['encoded']
-            languages.pop('encoder_language_ids', None)
+            about.pop('encoder_language_ids', None)
         else:
             method, source = 'hidden', batch['encoder_input_tokens']
             about['encoder_positions'] = batch['encoder_positions']
             about |= self._more(batch)
         inputs = batch['decoder_input_tokens']
-        hidden = model.apply(variables, source, inputs, **about, **languages, method=method)
-        embedding = model.apply(variables, method='output_embedding')
+        hidden: Any = model.apply(variables, source, inputs, **about, method=method)
+        embedding: Any = model.apply(variables, method='output_embedding')
         sequence = partitioning.active('sequence')
         sequence = 1 if hidden.shape[1] % sequence else sequence
         blocks = Blocks(
@@ -183,11 +185,3 @@ class Generation(Objective):
             'softcap': model.logits_softcap,
         }
         return (tokens_of(hidden, blocks), embedding, targets), options, blocks
-
-
-def _languages(model: nn.Module, batch: Batch) -> dict[str, jax.Array]:
-    """The languages of both sides, for a model with a table of them, if the batch says them."""
-    if not model.reads_languages:
-        return {}
-    names = ('encoder_language_ids', 'decoder_language_ids')
-    return {name: batch[name] for name in names if name in batch}

@@ -30,6 +30,7 @@ class LanguageModel(generation.Generation):
 
     view: ClassVar[str] = 'language_model'
     trains: ClassVar[str] = 'decoder_only'
+    options: Options
 
     def _more(self, batch: Batch) -> dict[str, bool]:
         return {'of_inputs': self.options.loss_on == 'everything'}

@@ -1,7 +1,7 @@
 """A dual encoder that finds each message's reply among all replies of the batch."""
 
 import dataclasses
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import flax.linen as nn
 import jax
@@ -44,6 +44,7 @@ class Retrieval(Objective):
     view: ClassVar[str] = 'retrieval'
     trains: ClassVar[str] = 'dual_encoder'
     evaluator: ClassVar[str] = 'retrieval'
+    options: Options
     accumulates: ClassVar[bool] = False  # The parts of a batch would not be each other's negatives.
 
     def __init__(self, options: Options):
@@ -71,7 +72,7 @@ class Retrieval(Objective):
             'loss': jnp.sum(result.loss * weights),
             'accuracy': jnp.sum(result.correct * weights),
             'weight': weight,
-            'tokens': sum(jnp.sum(x > 0) for x in segments).astype(jnp.float32),
+            'tokens': jnp.asarray(sum(jnp.sum(x > 0) for x in segments), jnp.float32),
             'examples': weight,
             'positions': jnp.float32(sum(x.size for x in segments)),
         }
@@ -82,7 +83,8 @@ class Retrieval(Objective):
         """Vectors of messages and replies, [batch, dim] each."""
         if 'left_place' in batch:
             sides = enumerate(('left', 'right'))
-            return tuple(self._by_width(model, params, batch, rng, *side) for side in sides)
+            left, right = (self._by_width(model, params, batch, rng, *side) for side in sides)
+            return left, right
 
         def encode(rows, rng):
             return model.apply(
@@ -107,7 +109,8 @@ class Retrieval(Objective):
         # Only tokens are kept for the backward pass: it encodes each part again, with the same key.
         encode = jax.checkpoint(encode, prevent_cse=False)  # A loop's body is not merged anyway.
         encoded = jax.lax.map(lambda part: encode(*part), (parted, keys))
-        return tuple(jnp.swapaxes(x, 0, 1).reshape(rows, -1) for x in encoded)
+        left, right = (jnp.swapaxes(x, 0, 1).reshape(rows, -1) for x in encoded)
+        return left, right
 
     def _by_width(
         self,
@@ -119,7 +122,7 @@ class Retrieval(Objective):
         side: str,
     ) -> jax.Array:
         """Vectors [batch, dim] of a side whose rows are in parts; see data/batches/widths.py."""
-        vectors = []
+        vectors: list[Any] = []
         while (name := f'{side}_encoder_input_tokens.{len(vectors)}') in batch:
             key = None if rng is None else jax.random.fold_in(rng, 2 * len(vectors) + number)
             vectors.append(

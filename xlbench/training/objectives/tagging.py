@@ -32,4 +32,5 @@ class Tagging(classification.Classification):
     def __init__(self, options: Options):
         super().__init__(options)
         if options.word_piece != 'last':
-            self.view = f'tagging_{options.word_piece}'  # Configs are checked by the class's.
+            # Of this one; configs are checked by the class's.
+            self.view = f'tagging_{options.word_piece}'  # type: ignore[misc]
