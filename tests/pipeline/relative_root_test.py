@@ -1,13 +1,10 @@
 """Every family of tasks reads a data root that is named relative to a folder that is no clone."""
 
-import contextlib
-import sys
-
 import dialogue_files
 import mtg_files
+import own_task_file
 import pytest
 import reply_files
-import seqio
 import xtreme_files
 
 from tasks import xtreme
@@ -82,15 +79,9 @@ def elsewhere(made, monkeypatch):
     monkeypatch.chdir(made)
     monkeypatch.delenv('XLBENCH_DATA', raising=False)
     monkeypatch.delenv('XLBENCH_TASKS', raising=False)
-    before = set(seqio.TaskRegistry.names())
-    yield made
+    with own_task_file.forgotten():
+        yield made
     pipeline.use_root(None)
-    for name in {'beside_lines', 'talk_retrieval_de_de', 'talk_generation_de_de'} - before:
-        with contextlib.suppress(ValueError):
-            seqio.TaskRegistry.remove(name)
-    for name in OWN:
-        sys.modules.pop(f'xlbench_user_tasks.{name}', None)
-        pipeline.registry._user_files.pop(name, None)
 
 
 def test_every_family_is_prepared_and_up_to_date(elsewhere):

@@ -10,6 +10,7 @@ import own_task_file
 import pytest
 import seqio
 import xtreme_files
+from task_records import examples
 
 from xlbench import metrics, pipeline
 from xlbench.data import postprocess, prepared, tokenizers
@@ -89,16 +90,11 @@ REGISTRY = """
         return {'inputs': example['targets'], 'targets': example['targets']}
 
 
-    BYTES = {
-        name: seqio.Feature(vocabulary=seqio.ByteVocabulary(), add_eos=True)
-        for name in ('inputs', 'targets')
-    }
+    BYTES = seqio.Feature(vocabulary=seqio.ByteVocabulary(), add_eos=True)
     seqio.TaskRegistry.add(
-        'copy_bytes',
-        source=seqio.FunctionDataSource(lines, splits=['train']),
+        'copy_bytes', seqio.FunctionDataSource(lines, splits=['train']), metric_fns=[],
         preprocessors=[same, seqio.preprocessors.tokenize, seqio.preprocessors.append_eos],
-        metric_fns=[],
-        output_features=BYTES,
+        output_features={'inputs': BYTES, 'targets': BYTES},
     )
 
 
@@ -110,50 +106,31 @@ REGISTRY = """
 
     seqio.TaskRegistry.add(
         'entities_copy',
-        source=seqio.TfdsDataSource(
-            'wikiann/de:1.0.0', tfds_data_dir=FOLDER + '/tfds', splits=['test', 'gone']
-        ),
+        seqio.TfdsDataSource('wikiann/de:1.0.0', FOLDER + '/tfds', splits=['test', 'gone']),
         preprocessors=[words, seqio.preprocessors.append_eos],
-        metric_fns=[],
-        output_features=FEATURES,
+        metric_fns=[], output_features=FEATURES,
     )
-    seqio.MixtureRegistry.add(
-        'all_of_it', ['trivia_v001', 'entities_copy'], default_rate=1.0
-    )
+    seqio.MixtureRegistry.add('all_of_it', ['trivia_v001', 'entities_copy'], default_rate=1.0)
 
 
     def no_source(dataset, sequence_length):
         return dataset.take(sequence_length['inputs'])
 
 
+    PASS, RANK = seqio.PassThroughVocabulary(9), seqio.Feature(VOCABULARY, rank=2)
+    GONE = seqio.Feature(seqio.SentencePieceVocabulary(FOLDER + '/gone.model'))
     for name, change in {
         'no_inputs': {'output_features': {'targets': FEATURES['targets']}},
-        'no_ids': {
-            'output_features': FEATURES
-            | {'targets': seqio.Feature(seqio.PassThroughVocabulary(9), rank=1)}
-        },
-        'no_rank': {
-            'output_features': FEATURES | {'inputs': seqio.Feature(VOCABULARY, rank=2)}
-        },
+        'no_ids': {'output_features': FEATURES | {'targets': seqio.Feature(PASS, rank=1)}},
+        'no_rank': {'output_features': FEATURES | {'inputs': RANK}},
         'no_lengths': {'preprocessors': [no_source]},
-        'no_model': {
-            'output_features': {
-                name: seqio.Feature(seqio.SentencePieceVocabulary(FOLDER + '/gone.model'))
-                for name in FEATURES
-            }
-        },
+        'no_model': {'output_features': {'inputs': GONE, 'targets': GONE}},
         'no_file': {'source': seqio.TextLineDataSource({'train': FOLDER + '/gone.tsv'})},
         'no_split': {'source': seqio.TfdsDataSource('no_such/set:1.0.0', FOLDER, splits=['train'])},
     }.items():
-        seqio.TaskRegistry.add(
-            name,
-            **{
-                'source': seqio.TextLineDataSource({'train': FOLDER + '/train.tsv'}),
-                'preprocessors': [],
-                'output_features': FEATURES,
-            }
-            | change,
-        )
+        source = seqio.TextLineDataSource({'train': FOLDER + '/train.tsv'})
+        usual = {'source': source, 'preprocessors': [], 'output_features': FEATURES}
+        seqio.TaskRegistry.add(name, **usual | change)
 """
 
 
@@ -192,11 +169,6 @@ def registry(made, monkeypatch):
     postprocess._of_task.cache_clear()
 
 
-def seqio_examples(name, split):
-    dataset = seqio.get_mixture_or_task(name).get_dataset(None, split, shuffle=False)
-    return list(dataset.as_numpy_iterator())
-
-
 def test_it_is_prepared_as_seqio_has_it(made, registry, capsys):
     names = 'trivia_v001:train', 'trivia_v001:validation', 'entities_copy:test'
     train, dev, entities = registry(*names)
@@ -214,7 +186,7 @@ def test_it_is_prepared_as_seqio_has_it(made, registry, capsys):
         assert paths[-2:] == ['spiece.model', 'my_registry.py']
         assert files is None or paths[:-2] == files
         found = prepared.open_task(str(made), str(model), task, split)
-        expected = seqio_examples(task, split)
+        expected = examples(task, split)
         assert len(found) == len(expected) == count
         for ours, theirs in zip(found, expected, strict=True):
             for side in ('inputs', 'targets'):
@@ -245,7 +217,7 @@ def test_a_postprocessor_gets_what_seqio_gives_it(made, registry):
     (done,) = registry('trivia_v001:validation')
     found = prepared.open_task(str(made), str(made / 'spiece.model'), *done.job)
     records = list(found)
-    expected = seqio_examples('trivia_v001', 'validation')
+    expected = examples('trivia_v001', 'validation')
     for record, theirs in zip(records, expected, strict=True):
         ours = postprocess.example(record)
         assert ours.keys() == theirs.keys()
@@ -329,26 +301,14 @@ def test_what_a_function_reads_is_read_again(made, registry, capsys):
 @pytest.mark.parametrize(
     ('name', 'vocabulary', 'message'),
     [
-        (
-            'trivia_v001',
-            'sample',
-            r'SentencePiece model /.*spiece.model, and vocabulary .sample. has',
-        ),
-        (
-            'trivia_v001',
-            'bytes',
-            'choose --vocabulary=/.*spiece.model, in a config data.vocabulary',
-        ),
+        ('trivia_v001', 'sample', 'SentencePiece model /.*spiece.model, and vocabulary .sample.'),
+        ('trivia_v001', 'bytes', 'choose --vocabulary=/.*spiece.model, in a config data'),
         ('copy_bytes', 'sample', r'by bytes .ByteVocabulary., .*choose --vocabulary=bytes'),
         ('no_inputs', None, r"no_inputs has no feature 'inputs' \(it has targets\)"),
         ('no_ids', None, 'targets of task no_ids are encoded by PassThroughVocabulary'),
         ('no_rank', None, "feature 'inputs' of task no_rank has rank 2 and type int32"),
         ('no_lengths', None, r'my_registry.py:\d+: task no_lengths: TypeError'),
-        (
-            'no_model',
-            None,
-            'task no_model reads its vocabulary from /.*gone.model, which is not there',
-        ),
+        ('no_model', None, 'no_model reads its vocabulary from /.*gone.model, which is not there'),
         ('no_file', None, 'there is no file /.*gone.tsv .task no_file, split .train.'),
         ('no_split', None, 'task no_split cannot find its TensorFlow Datasets'),
         ('entities_copy:gone', None, 'task entities_copy cannot find .*gone'),
@@ -363,20 +323,18 @@ def test_what_cannot_be_is_one_line(made, registry, name, vocabulary, message):
 def test_no_vocabulary_is_trained_on_what_has_one(made, registry):
     for name, brought in (('trivia_v001', r'/.*spiece.model'), ('copy_bytes', 'bytes')):
         with pytest.raises(errors.UserError, match=f'brings its own .*--vocabulary={brought}, in'):
-            mixtures.make_vocabulary(
-                name, 'train', str(made / 'new.model'), root=str(made), size=300
-            )
+            mixtures.make_vocabulary(name, 'train', f'{made}/new.model', root=str(made), size=300)
 
 
 def test_rates_count_what_a_source_does_not(made, registry):
     registry('trivia_v001')
     mixture = pipeline.add_mixture('counted', ['trivia_v001'], ['proportional'])[0]
-    count = len(seqio_examples('trivia_v001', 'validation'))
+    count = len(examples('trivia_v001', 'validation'))
     assert pipeline.mixture_rates(mixture, 'validation') == {'trivia_v001': count}
     seqio.MixtureRegistry.remove('counted')
     rate = functools.partial(seqio.mixing_rate_num_examples, maximum=1000)
     of_seqio = seqio.MixtureRegistry.add('counted', ['trivia_v001'], default_rate=rate)
-    count = len(seqio_examples('trivia_v001', 'train'))  # Whatever the split, as in SeqIO.
+    count = len(examples('trivia_v001', 'train'))  # Whatever the split, as in SeqIO.
     assert pipeline.mixture_rates(of_seqio, 'validation') == {'trivia_v001': count}
     assert 'num_input_examples' not in vars(seqio.TaskRegistry.get('trivia_v001'))
     seqio.MixtureRegistry.remove('counted')

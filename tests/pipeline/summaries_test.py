@@ -6,6 +6,7 @@ import mtg_files
 import own_task_file
 import pytest
 import tensorflow as tf
+from task_records import examples
 
 from xlbench import pipeline
 from xlbench.prepare import mixtures
@@ -32,30 +33,22 @@ def root(tmp_path):
 
 
 def register(**options):
-    arguments = {
-        'name': 'meetings',
-        'lang': 'en',
-        'files': {'train': 'train.jsonl', 'test': 'test.json'},
-        'summaries': {'en': 'short', 'de': 'short_de'},
-    }
-    return pipeline.register_summarisation_tasks(**(arguments | options))
+    files = {'train': 'train.jsonl', 'test': 'test.json'}
+    options = {'summaries': {'en': 'short', 'de': 'short_de'}} | options
+    return pipeline.register_summarisation_tasks('meetings', 'en', files=files, **options)
 
 
 def texts(task, split, *names):
     names = (*names, 'inputs_pretokenized', 'targets_pretokenized')
-    dataset = task.get_dataset(sequence_length=None, split=split, shuffle=False)
-    return [tuple(e[name].decode() for name in names) for e in dataset.as_numpy_iterator()]
+    return [tuple(e[name].decode() for name in names) for e in examples(task.name, split)]
 
 
 def test_a_call_registers_summaries_and_their_translation(root):
     (root / 'train.jsonl').write_text(json.dumps(MEETING) + '\n' + json.dumps(CHAT) + '\n')
     (root / 'test.json').write_text(json.dumps([CHAT]))
     tasks = {task.name: task for task in register(keep=['id'])}
-    assert list(tasks) == [
-        'meetings_summary_en_en',
-        'meetings_summary_en_de',
-        'meetings_translation_en_de',
-    ]
+    kinds = 'summary_en_en', 'summary_en_de', 'translation_en_de'
+    assert list(tasks) == [f'meetings_{kind}' for kind in kinds]
     german = tasks['meetings_summary_en_de']
     assert texts(german, 'train', 'id') == [
         ('m1', f'<de> {LINES}', 'Ben hat den Schlüssel.'),

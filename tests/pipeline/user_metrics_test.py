@@ -226,9 +226,9 @@ def test_a_process_of_its_own_says_such_a_file_in_one_line(folder):
     assert re.fullmatch(r"error: metric .* No module named 'no_such_module_mine' .*\n", done.stderr)
 
 
-def test_a_downloaded_workdir_runs_no_code(tiny_run, folder):
+def test_a_downloaded_workdir_runs_no_code(retriever_run, folder):
     """Its config allows a module, its data's manifest names one; both lie in the current folder."""
-    shutil.copytree(tiny_run, folder / 'run')
+    shutil.copytree(retriever_run, folder / 'run')
     about = json.loads((folder / 'run' / 'config.json').read_text())
     root = folder / 'data'
     shutil.copytree(about['config']['data']['root'], root)
@@ -243,7 +243,7 @@ def test_a_downloaded_workdir_runs_no_code(tiny_run, folder):
     write(folder / 'evil_mine.py', 'open("HACKED", "w")\n')
     with pytest.raises(UserError, match='only a file names it') as raised:
         evaluate.main(['evaluate', f'--workdir={folder / "run"}', '--split=test'])
-    assert 'task mtg_qg_en_en: metric' in str(raised.value)
+    assert 'task mrs_retrieval_en_en: metric' in str(raised.value)
     assert not (folder / 'HACKED').exists() and 'evil_mine' not in sys.modules
 
 

@@ -2,6 +2,7 @@
 
 import collections
 import gzip
+import itertools
 import json
 import os
 import textwrap
@@ -55,9 +56,13 @@ def put(root, name, text):
     return name
 
 
+def records(task, split):
+    return list(itertools.chain.from_iterable(examples.examples(task, split)))
+
+
 def shown(task, split):
     """What an example is made of, and ids of its labels, read by prepare and by SeqIO."""
-    read = [record for batch in examples.examples(task, split) for record in batch]
+    read = records(task, split)
     dataset = task.get_dataset(sequence_length=None, split=split, shuffle=False)
     for ours, theirs in zip(read, dataset.as_numpy_iterator(), strict=True):
         for name in ('inputs', 'targets', 'piece_counts'):
@@ -69,22 +74,17 @@ def shown(task, split):
 def test_classification_reads_its_labels_from_the_training_data(root):
     put(root, 'train.csv', 'review,stars,nr\n"Well, no",10,a\nGood,9,b\nAh,-1,c\nOh,10,d\n')
     put(root, 'dev.tsv', 'review\tstars\tnr\n"sie sagte ""ja"""\t9\te\n')
-    parquet.write_table(
-        pyarrow.table({'review': ['Nun'], 'stars': [-1], 'nr': ['f']}), root / 'test.parquet'
-    )
+    table = pyarrow.table({'review': ['Nun'], 'stars': [-1], 'nr': ['f']})
+    parquet.write_table(table, root / 'test.parquet')
     task = pipeline.register_classification_task(
-        'reviews_stars',
+        'reviews_stars', text='review', label='stars', keep=['nr'], lang='en',
         files={'train': 'train.csv', 'validation': 'dev.tsv', 'test': 'test.parquet'},
-        text='review',
-        label='stars',
-        keep=['nr'],
-        lang='en',
-    )
+    )  # fmt: skip
     assert pipeline.labels(task) == ('-1', '9', '10') and pipeline.view(task) == 'classification'
     assert shown(task, 'train')[0] == ('Well, no', '10', [2])
     assert shown(task, 'validation') == [('sie sagte "ja"', '9', [1])]
     assert shown(task, 'test') == [('Nun', '-1', [0])]
-    assert [r['nr'] for batch in examples.examples(task, 'test') for r in batch] == ['f']
+    assert [record['nr'] for record in records(task, 'test')] == ['f']
     assert [task.num_input_examples(split) for split in task.splits] == [4, 1, 1]
     manifest = jobs.manifest_of(jobs.Job('reviews_stars', 'test'), str(root), [])
     assert manifest['labels'] == ['-1', '9', '10'] and manifest['headline'] == 'accuracy'
@@ -103,18 +103,14 @@ def test_classification_of_pairs_with_labels_in_an_order(root):
     ]
     put(root, 'pairs.json', json.dumps(lines))
     task = pipeline.register_classification_task(
-        'pairs_nli_de',
-        files={'test': 'pairs.json'},
-        text=('premise', 'hypothesis'),
-        labels=('true', 'false'),
-        headline='macro_f1',
-    )
+        'pairs_nli_de', files={'test': 'pairs.json'}, text=('premise', 'hypothesis'),
+        labels=('true', 'false'), headline='macro_f1',
+    )  # fmt: skip
     assert shown(task, 'test') == [
         ('Es regnet\tEs ist nass', 'true', [0]),
         ('Es regnet\tEs schneit', 'false', [1]),
     ]
-    (record, _), *_ = examples.examples(task, 'test')
-    assert len(record['piece_counts']) == 2
+    assert len(records(task, 'test')[0]['piece_counts']) == 2
     assert pipeline.headline(task) == 'macro_f1'
     (metric,) = pipeline.scoring.metric_fns(task)
     assert metric.labels == ('true', 'false')
@@ -123,12 +119,8 @@ def test_classification_of_pairs_with_labels_in_an_order(root):
 def test_tagging_reads_conll_conllu_and_lists(root):
     put(root, 'train.conll', CONLL)
     put(root, 'train.conllu', CONLLU)
-    put(
-        root,
-        'train.jsonl',
-        '{"tokens": ["New York", "ruft"], "ner": ["B-LOC", "O"]}\n'
-        '{"tokens": ["ja"], "ner": ["O"]}\n',
-    )
+    first = '{"tokens": ["New York", "ruft"], "ner": ["B-LOC", "O"]}\n'
+    put(root, 'train.jsonl', first + '{"tokens": ["ja"], "ner": ["O"]}\n')
     conll = pipeline.register_tagging_task('places_ner', files={'train': 'train.conll'})
     assert pipeline.labels(conll) == ('B-LOC', 'B-ORG', 'O')
     assert shown(conll, 'train') == [
@@ -136,9 +128,8 @@ def test_tagging_reads_conll_conllu_and_lists(root):
         ('# Rome', 'O B-LOC', [2, 0]),
     ]
     assert conll.num_input_examples('train') == 2
-    chunks = pipeline.register_tagging_task(
-        'places_chunks', files={'train': 'train.conll'}, tag_column=2
-    )
+    files = {'train': 'train.conll'}
+    chunks = pipeline.register_tagging_task('places_chunks', files=files, tag_column=2)
     assert [tags for _, tags, _ in shown(chunks, 'train')] == ['B-NP B-VP', 'I-NP B-NP']
     upos = pipeline.register_tagging_task('words_upos', files={'train': 'train.conllu'}, lang='de')
     assert shown(upos, 'train') == [('In dem Zug', 'ADP DET NOUN', [0, 1, 2])]
@@ -174,30 +165,26 @@ def test_tagging_reads_conll_conllu_and_lists(root):
 def test_malformed_records_are_named(root, name, text, reason):
     put(root, name, text)
     is_tagging = 'conll' in name or 'tokens' in text
-    register = (
-        pipeline.register_tagging_task if is_tagging else pipeline.register_classification_task
-    )
-    task = register('bad_x', files={'train': name})
+    kind = 'tagging' if is_tagging else 'classification'
+    task = getattr(pipeline, f'register_{kind}_task')('bad_x', files={'train': name})
     with pytest.raises(errors.UserError, match=reason) as error:
-        list(examples.examples(task, 'train'))
+        records(task, 'train')
     assert '\n' not in str(error.value)
 
 
 def test_labels_that_training_does_not_have_are_named(root):
     put(root, 'train.csv', 'text,label\nJa,gut\nNein,schlecht\n')
     put(root, 'dev.csv', 'text,label\nJa,gut\nHm,-1\n')
-    task = pipeline.register_classification_task(
-        'strange_x', files={'train': 'train.csv', 'test': 'dev.csv'}
-    )
+    files = {'train': 'train.csv', 'test': 'dev.csv'}
+    task = pipeline.register_classification_task('strange_x', files=files)
     with pytest.raises(errors.UserError, match=r"dev.csv:3: '-1' is none of .* gut, schlecht"):
-        list(examples.examples(task, 'test'))
+        records(task, 'test')
     put(root, 'train.conll', 'EU B-ORG\nsays O\n')
     put(root, 'dev.conll', 'EU B-ORG\nsays I-LOC\n')
-    task = pipeline.register_tagging_task(
-        'strange_y', files={'train': 'train.conll', 'test': 'dev.conll'}
-    )
+    files = {'train': 'train.conll', 'test': 'dev.conll'}
+    task = pipeline.register_tagging_task('strange_y', files=files)
     with pytest.raises(errors.UserError, match=r"sentence 'EU says' 'I-LOC' is none of .* O"):
-        list(examples.examples(task, 'test'))
+        records(task, 'test')
 
 
 def test_the_headline_is_a_score_of_the_task(root):
@@ -244,7 +231,7 @@ def test_shots_are_drawn_from_the_training_data(root):
         'few_x', files={'train': 'many.csv', 'test': 'many.csv'}, shots=pipeline.Shots((1, 4), 3)
     )
     assert task.splits == ('train', 'test', 'shots_1', 'shots_4')
-    drawn = [record for batch in examples.examples(task, 'shots_4') for record in batch]
+    drawn = records(task, 'shots_4')
     assert task.num_input_examples('shots_4') == len(drawn)
     counts = collections.Counter((r['bucket'], r['targets_pretokenized']) for r in drawn)
     # The rarer label runs out: there are ten of it for twelve places.
@@ -252,12 +239,12 @@ def test_shots_are_drawn_from_the_training_data(root):
     assert [counts[str(i), 'bad'] for i in range(3)] == [4, 4, 2]
     texts = [record['inputs_pretokenized'] for record in drawn]
     assert len(set(texts)) == len(texts)
-    assert {r['bucket'] for batch in examples.examples(task, 'train') for r in batch} == {''}
+    assert {record['bucket'] for record in records(task, 'train')} == {''}
     put(root, 'many.conll', 'EU B-ORG\nsays O\n\nRome B-LOC\nis O\n\nso O\n\n' * 5)
     task = pipeline.register_tagging_task(
         'few_y', files={'train': 'many.conll'}, shots=pipeline.Shots((2,), buckets=2)
     )
-    drawn = [record for batch in examples.examples(task, 'shots_2') for record in batch]
+    drawn = records(task, 'shots_2')
     for bucket in '01':
         tags = [r['targets_pretokenized'] for r in drawn if r['bucket'] == bucket]
         count = collections.Counter(' '.join(tags).split())

@@ -12,6 +12,7 @@ import pytest
 import reply_files
 import seqio
 import warm
+from nightly import nightly
 from put_files import damage, tree
 
 from xlbench import pipeline
@@ -32,7 +33,7 @@ def need_beam():
     pytest.importorskip('apache_beam', reason=reason)
 
 
-@pytest.fixture(params=['far', 'beam'])
+@pytest.fixture(params=['far', *nightly('beam')])
 def engine(request, root):
     if request.param == 'far':
         return far_engine.FarEngine()
@@ -95,19 +96,14 @@ def assert_same_bytes(root, engine, *names, **kwargs):
     return done
 
 
+@pytest.mark.parametrize('engine', ['far', 'beam'], indirect=True)
 def test_same_bytes_as_the_ordinary_preparation(root, engine):
     """Texts, replies in both views, labels, tags; several tasks, splits, files and shards."""
     done = assert_same_bytes(
-        root,
-        engine,
-        'mtg_multi_qg',
-        'mtg_qg_en_de:validation',
-        'mrs_retrieval_de_de',
-        'mrs_generation_de_de',
-        'mrs_retrieval_de_de:responses',
-        'fewshot_mldoc_de_de',
+        root, engine, 'mtg_multi_qg', 'mtg_qg_en_de:validation', 'mrs_retrieval_de_de',
+        'mrs_generation_de_de', 'mrs_retrieval_de_de:responses', 'fewshot_mldoc_de_de',
         'fewshot_udpos_de_de',
-    )
+    )  # fmt: skip
     shards = {str(d.job): len(d.manifest['shards']) for d in done}
     assert shards['mtg_qg_en_en/train'] == 3 and shards['mrs_retrieval_de_de/train'] == 4
     found = prepared.open_task(str(root), 'sample', 'mrs_generation_de_de', 'train')
@@ -136,10 +132,8 @@ def test_files_that_can_be_read_apart(root, engine, monkeypatch):
     monkeypatch.setattr(pipeline.RecordSource, 'chunks', chunks)
     names = ('mrs_retrieval_de_de', 'mrs_generation_de_de')
     (done, _) = assert_same_bytes(root, engine, *names, skip_bad=4)
-    assert [(bad['path'], bad['line']) for bad in done.manifest['skipped']] == [
-        ('mrs/train/de/part0.tsv', 2),
-        ('mrs/train/de/part2.tsv', 5),
-    ]
+    skipped = [(bad['path'], bad['line']) for bad in done.manifest['skipped']]
+    assert skipped == [('mrs/train/de/part0.tsv', 2), ('mrs/train/de/part2.tsv', 5)]
     files = [f'part{number}.tsv' for number in range(4)]
     assert sorted(read) == sorted(2 * [files] + 2 * [[name] for name in files])
 
@@ -154,12 +148,9 @@ def test_a_task_that_cannot_be_divided(root, engine):
         return dataset.shard(2, 1)
 
     seqio.TaskRegistry.add(
-        'mtg_half',
-        source=task.source,
-        preprocessors=[*steps[:1], every_second, *steps[1:]],
-        output_features=task.output_features,
-        metric_fns=task.metric_fns,
-    )
+        'mtg_half', task.source, preprocessors=[*steps[:1], every_second, *steps[1:]],
+        output_features=task.output_features, metric_fns=task.metric_fns,
+    )  # fmt: skip
     try:
         assert examples_lib.encoder(pipeline.get('mtg_half')) is None
         (done,) = assert_same_bytes(root, engine, 'mtg_half')
@@ -168,27 +159,34 @@ def test_a_task_that_cannot_be_divided(root, engine):
         seqio.TaskRegistry.remove('mtg_half')
 
 
+@pytest.mark.parametrize('engine', ['far', 'beam'], indirect=True)
 def test_bad_records_are_counted_over_the_whole_run(root, engine):
     damage(root / 'mtg' / 'qg' / 'en' / 'train.src', 3, b'no answer')
     damage(root / 'mtg' / 'qg' / 'en' / 'train.src', 5, b'\xff')
     damage(root / 'mtg' / 'qg' / 'de' / 'train.src', 1, b'')
-    with pytest.raises(errors.UserError, match=r'train\.src:\d: .*--skip_bad=N') as caught:
-        run(root, 'mtg_multi_qg', engine=engine)
-    assert '\n' not in str(caught.value)
     # No task alone has more than two, so that only the sum is too large.
-    with pytest.raises(errors.UserError, match=r'train\.src:\d: .*--skip_bad=N'):
-        run(root, 'mtg_multi_qg', engine=engine, skip_bad=2)
+    for skips in (0, 2):
+        with pytest.raises(errors.UserError, match=r'train\.src:\d: .*--skip_bad=N') as caught:
+            run(root, 'mtg_multi_qg', engine=engine, skip_bad=skips)
+        assert '\n' not in str(caught.value)
     assert tree(root / 'prepared') == {}
-    done = assert_same_bytes(root, engine, 'mtg_multi_qg', skip_bad=3)
+    with pytest.raises(errors.UserError, match=r'train\.src:\d: .*--skip_bad=N'):
+        run(root, 'mtg_multi_qg', skip_bad=2)
+    done = assert_same_bytes(root, engine, 'mtg_multi_qg', skip_bad=3, force=True)
     assert sorted(len(d.manifest['skipped']) for d in done) == [0, 0, 1, 2]
 
 
 def test_mistakes_leave_nothing_behind(root, engine):
     path = root / 'mtg' / 'qg' / 'de' / 'train.trg'
     path.write_text(path.read_text() + 'one more\n')
-    with pytest.raises(errors.UserError, match=r'en/train.src:12: has 11 lines but .* has 12'):
+    unequal = pytest.raises(
+        errors.UserError, match=r'en/train.src:12: has 11 lines but .* has 12'
+    )
+    with unequal:
         run(root, 'mtg_qg_en_en', 'mtg_qg_en_de', engine=engine, skip_bad=100)
     assert not (root / 'prepared').exists()
+    with unequal:
+        run(root, 'mtg_qg_en_de', skip_bad=100)
 
 
 def test_input_that_changes_while_it_is_read(root, engine, monkeypatch):

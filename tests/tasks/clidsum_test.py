@@ -33,8 +33,6 @@ def triple(subject, relation, target, sentence):
 
 
 TRIPLES = triple('Who', 'brings', 'old bridge', 'Who brings the old bridge 0 ?')
-
-
 VIEWS = '{"topics": [1, 1], "stages": [0, 2]}\n'  # Of a dialogue of two utterances.
 
 
@@ -64,16 +62,13 @@ def translated(lang, count):
 
 def interviews(count):
     """Objects of MediaSum: the dialogues of `chats`, with ids."""
-    return [
-        {
-            'id': f'NPR-{i}',
-            'program': 'A Day',
-            'utt': [line.split(': ', 1)[1] for line in chat['dialogue'].splitlines()],
-            'speaker': [line.split(': ', 1)[0] for line in chat['dialogue'].splitlines()],
-            'summary': chat['summary'],
-        }
-        for i, chat in enumerate(chats(count))
-    ]
+    made = []
+    for i, chat in enumerate(chats(count)):
+        turns = (line.split(': ', 1) for line in chat['dialogue'].splitlines())
+        speakers, said = map(list, zip(*turns, strict=True))
+        about = {'id': f'NPR-{i}', 'program': 'A Day', 'summary': chat['summary']}
+        made.append(about | {'utt': said, 'speaker': speakers})
+    return made
 
 
 def write_mediasum(root, count=6, others=('NPR-1',), translated=None):
@@ -84,12 +79,8 @@ def write_mediasum(root, count=6, others=('NPR-1',), translated=None):
     splits = {'train': list(others[:1]), 'val': list(others[1:]), 'test': []}
     put(folder, 'train_val_test_split.40k.json', splits)
     for lang in ('de', 'zh'):
-        lines = translated
-        if lines is None:
-            lines = [
-                {'id': f'NPR-{i}', 'summary': chat[f'summary_{lang}']}
-                for i, chat in enumerate(chats(count))
-            ]
+        pairs = ((f'NPR-{i}', c[f'summary_{lang}']) for i, c in enumerate(chats(count)))
+        lines = translated or [{'id': name, 'summary': summary} for name, summary in pairs]
         put(folder, f'summaries.{lang}.jsonl', ''.join(json.dumps(line) + '\n' for line in lines))
     return folder
 

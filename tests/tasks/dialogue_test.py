@@ -11,11 +11,10 @@ import pytest
 from nightly import nightly
 from task_records import examples
 
-from xlbench import pipeline
+from xlbench import metrics, pipeline
 from xlbench.benchmarks import XDAILYDIALOG, XPERSONA
 from xlbench.data import prepared
 from xlbench.prepare import mixtures
-from xlbench.system import errors
 
 SPLITS = ('train', 'validation', 'test')
 
@@ -30,7 +29,9 @@ def made(tmp_path_factory):
 
 
 def pairs(name, split):
-    return [(e['message'].decode(), e['reply'].decode()) for e in examples(name, split)]
+    source = pipeline.get(name).source
+    chunks = source.chunks(split, source.paths(split))
+    return [pair for c in chunks for pair in zip(c['message'], c['reply'], strict=True)]
 
 
 def consecutive(*dialogues):
@@ -95,13 +96,8 @@ def test_splits_of_every_language(root, lang):
 # --- One's own.
 
 
-def write_own(folder, word, text):
-    (folder / f'{word}.py').write_text('from xlbench import metrics, pipeline\n' + text)
-
-
 @pytest.fixture
-def own_tasks(root, tmp_path, monkeypatch):
-    monkeypatch.setenv('XLBENCH_TASKS', str(tmp_path))
+def own_tasks(root, tmp_path):
     with own_task_file.forgotten():
         yield tmp_path
 
@@ -111,42 +107,27 @@ def test_a_single_registration_is_enough(own_tasks, root):
     train.write_text('Hallo | Hi | Wie geht es ?\n? | !\n')
     (own_tasks / 'test.txt').write_text('hallo! | Hi | Und nun ? | ...\n! | ?\n')
     (own_tasks / 'test2.txt').write_text('Hi | Wie geht es ? | Gut\n')
-    write_own(
-        own_tasks,
-        'chat',
-        f"""pipeline.register_dialogue_tasks(
-            'chat', 'de', separator='|',
-            files={{'train': '{train}', 'test': '{own_tasks}/test*.txt'}},
-        )
-        """.replace('\n        ', '\n'),
-    )
+    files = {'train': str(train), 'test': f'{own_tasks}/test*.txt'}
+    pipeline.register_dialogue_tasks('chat', 'de', separator='|', files=files)
     for view in ('retrieval', 'generation'):
         found = pairs(f'chat_{view}_de_de', 'train')
         assert found == [('Hallo', 'Hi'), ('Hi', 'Wie geht es ?'), ('?', '!')]
         # Of two files, without what training has.
         assert pairs(f'chat_{view}_de_de', 'test') == [
-            ('Hi', 'Und nun ?'),
-            ('Und nun ?', '...'),
-            ('!', '?'),
-            ('Wie geht es ?', 'Gut'),
-        ]
-    metrics = [type(m).__name__ for m in pipeline.get('chat_retrieval_de_de').metric_fns]
-    assert 'MrsRouge' in metrics
+            ('Hi', 'Und nun ?'), ('Und nun ?', '...'), ('!', '?'), ('Wie geht es ?', 'Gut'),
+        ]  # fmt: skip
+    scored = [type(m).__name__ for m in pipeline.get('chat_retrieval_de_de').metric_fns]
+    assert 'MrsRouge' in scored
 
 
 def test_json_and_what_training_has_kept(own_tasks):
     path = own_tasks / 'all.json'
     path.write_text(json.dumps([{'dialogue': ['a', 'b', 'c']}, {'dialogue': [['a', 'b']]}]))
-    write_own(
-        own_tasks,
-        'talk',
-        f"""pipeline.register_dialogue_tasks(
-            'talk', 'en', format='json', drop_seen=False, metrics=metrics.only(),
-            files=dict.fromkeys(('train', 'test'), '{path}'),
-            part_of=lambda split, number: (split == 'train') == (number == 0),
-        )
-        """.replace('\n        ', '\n'),
-    )
+    pipeline.register_dialogue_tasks(
+        'talk', 'en', format='json', drop_seen=False, metrics=metrics.only(),
+        files=dict.fromkeys(('train', 'test'), str(path)),
+        part_of=lambda split, number: (split == 'train') == (number == 0),
+    )  # fmt: skip
     assert pairs('talk_retrieval_en_en', 'train') == [('a', 'b'), ('b', 'c')]
     assert pairs('talk_retrieval_en_en', 'test') == [('a', 'b')]
     assert pipeline.get('talk_generation_en_en').metric_fns == []
@@ -155,13 +136,8 @@ def test_json_and_what_training_has_kept(own_tasks):
 def test_a_broken_training_file_is_not_passed_over(own_tasks):
     (own_tasks / 'train.json').write_text('[{')
     (own_tasks / 'test.json').write_text('[{"dialogue": ["a", "b"]}]')
-    write_own(
-        own_tasks,
-        'broken',
-        f"""pipeline.register_dialogue_tasks('broken', 'en', format='json',
-            files={{s: '{own_tasks}/' + s + '.json' for s in ('train', 'test')}})
-        """,
-    )
+    files = {split: f'{own_tasks}/{split}.json' for split in ('train', 'test')}
+    pipeline.register_dialogue_tasks('broken', 'en', format='json', files=files)
     with pytest.raises(Exception, match=r'train\.json:1: not JSON'):
         examples('broken_retrieval_en_en', 'test')
 
@@ -178,17 +154,3 @@ def test_a_dataset_keeps_the_root_that_it_was_built_with(root, tmp_path):
         shutil.rmtree(tmp_path / 'copy')
         with pytest.raises(Exception, match=r'files of xdailydialog changed .* split .test.'):
             list(dataset)
-
-
-@pytest.mark.parametrize(
-    ('change', 'message'),
-    [
-        ({'format': 'jsom'}, r"unknown format 'jsom'; nearest: json"),
-        ({'name': 'my_chat'}, "'my_chat' has a _, where the name of a benchmark ends"),
-        ({'separator': ' '}, "separator ' ' would cut at spaces"),
-    ],
-)
-def test_mistakes(change, message):
-    arguments = dict(name='mine', lang='en', files={'train': 'x'}) | change
-    with pytest.raises(errors.UserError, match=message):
-        pipeline.register_dialogue_tasks(**arguments)

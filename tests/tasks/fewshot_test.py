@@ -61,10 +61,6 @@ def shown(name: str, split: str) -> list[tuple[str, str]]:
     return [(r['inputs_pretokenized'], r['targets_pretokenized']) for r in records(name, split)]
 
 
-# ---------------------------------------------------------------------------------------------
-# The benchmark.
-
-
 def test_names_of_tasks_and_scenarios():
     names = FEWSHOT.task_names()
     assert len(names) == len({*names}) == 15 + 7 + 8 + 6 + 29 + 40
@@ -74,10 +70,6 @@ def test_names_of_tasks_and_scenarios():
     assert len({s.mixture for s in scenarios}) == len(scenarios) == 6 + 1 + 1 + 8 + 6 + 29 + 40
     assert {*FEWSHOT.task_languages['xnli']} == {*labelled.XNLI_LANGUAGES}
     assert FEWSHOT.main_score('panx') == 'chunk_f1' and FEWSHOT.main_score('marc') == 'accuracy'
-
-
-# ---------------------------------------------------------------------------------------------
-# The tasks.
 
 
 def test_splits_views_and_labels():
@@ -167,9 +159,8 @@ def test_prepared(made):
     texts = [record['targets_pretokenized'] for record in opened.read(range(30))]
     assert chunk_f1(texts, texts)['chunk_f1'] == accuracy(texts, texts)['tag_accuracy'] == 100
 
-    [train], _ = prepared.open_mixture(
-        str(made), 'sample_fewshot', 'fewshot_zero_shot_xnli', 'train'
-    )
+    zero_shot = 'fewshot_zero_shot_xnli', 'train'
+    [train], _ = prepared.open_mixture(str(made), 'sample_fewshot', *zero_shot)
     assert train.manifest['view'] == 'classification' and len(train) == 300
     assert train.manifest['labels'] == ['contradiction', 'entailment', 'neutral']
     assert train[0]['uid'] == 'english-0-trn' and len(train[0]['targets']) == 1
@@ -210,9 +201,8 @@ def test_files_of_xnli(own_root):
     assert shown('fewshot_xnli_de_de', 'test') == [('a\tb', 'neutral')]
     assert records('fewshot_xnli_de_de', 'test')[0]['uid'] == 'german-10020-tst'
     put(own_root, 'xnli/dev-de.tsv', 'Es regnet .\tEs ist nass .\tentailment\r')
-    assert shown('fewshot_xnli_de_de', 'validation') == [
-        ('Es regnet .\tEs ist nass .', 'entailment')
-    ]
+    german = [('Es regnet .\tEs ist nass .', 'entailment')]
+    assert shown('fewshot_xnli_de_de', 'validation') == german
     put(own_root, 'xnli/train-en.tsv', 'x\ty\tneutral')
     assert shown('fewshot_xnli_en_en', 'train') == [('x\ty', 'neutral')]
     columns = ['0', '1', '1n', 'fiction', *['p'] * 4, 'First .', 'Second .', 'neutral', 'neutral']
@@ -240,14 +230,10 @@ def test_files_of_pawsx_mldoc_and_marc(own_root):
 
 
 CONLLU = (
-    '# text = Im Haus',
-    '1-2\tIm' + '\t_' * 8,
-    '1\tIn\tin\tADP' + '\t_' * 6,
-    '2\tdem\tder\tDET' + '\t_' * 6,
-    '2.1\tist\tsein\tAUX' + '\t_' * 6,
-    '3\tHaus\tHaus\tNOUN' + '\t_' * 6,
-    '',
-)
+    '# text = Im Haus', '1-2\tIm' + '\t_' * 8, '1\tIn\tin\tADP' + '\t_' * 6,
+    '2\tdem\tder\tDET' + '\t_' * 6, '2.1\tist\tsein\tAUX' + '\t_' * 6,
+    '3\tHaus\tHaus\tNOUN' + '\t_' * 6, '',
+)  # fmt: skip
 
 
 @pytest.mark.parametrize('task', FEWSHOT.tasks)
@@ -393,15 +379,11 @@ def test_real_files(dev_data, own_root):
         for path in (dev_data / folder).rglob('*.*'):
             if path.is_file():
                 (own_root / 'fewshot' / task / path.name).symlink_to(path)
-    counts = {
-        'fewshot_xnli_sw_sw:validation': 2490,
-        'fewshot_pawsx_ja_ja:validation': 2000,
-        'fewshot_udpos_mr_mr:train': 373,
-        'fewshot_panx_zh_zh:test': 500,
-    }
-    for name, count in counts.items():
-        task, split = name.split(':')
-        assert pipeline.get(task).num_input_examples(split) == count
+    for name, split, count in (
+        ('xnli_sw_sw', 'validation', 2490), ('pawsx_ja_ja', 'validation', 2000),
+        ('udpos_mr_mr', 'train', 373), ('panx_zh_zh', 'test', 500),
+    ):  # fmt: skip
+        assert pipeline.get(f'fewshot_{name}').num_input_examples(split) == count
     found = records('fewshot_udpos_mr_mr', 'train')
     assert all(len(r['targets']) == len(r['piece_counts']) for r in found)
     tags = {tag for r in found for tag in r['targets_pretokenized'].split()}
@@ -416,11 +398,8 @@ def test_real_buckets(dev_data, own_root):
         published = bucket_files.load(dev_data / 'fsxlt_buckets', task, lang, number)
         found = records(FEWSHOT.task_name(task, lang), f'shots_{number}')
         field = 'words' if task in FEWSHOT.tagging else 'text_a'
-        assert [(r['bucket'], r['inputs_pretokenized'].split('\t')[0]) for r in found] == [
-            (str(bucket.index), example[field])
-            for bucket in published
-            for example in bucket.examples
-        ]
+        wanted = [(str(b.index), example[field]) for b in published for example in b.examples]
+        assert [(r['bucket'], r['inputs_pretokenized'].split('\t')[0]) for r in found] == wanted
         if task == 'xnli':
             assert len(found) == len({r['uid'] for r in found}) == len(published) * 3 * number
         else:

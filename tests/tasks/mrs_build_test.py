@@ -25,13 +25,9 @@ from xlbench.tasks.mrs_build import command, dumps, pairs as pairs_lib, plugins,
 TRAIN = ['th00', 'th01', 'th03', 'th04', 'th05', 'th06']
 VALID, TEST = 'th02', 'th16'
 FLAGS = [
-    '--language_model=reddit_files:identify',
-    '--languages=en,de',
-    '--min_count=2',
-    '--partitions=2',
-    '--max_bad=0.5',
-    '--workers=1',
-]
+    '--language_model=reddit_files:identify', '--languages=en,de', '--min_count=2',
+    '--partitions=2', '--max_bad=0.5', '--workers=1',
+]  # fmt: skip
 
 
 def write_dumps(folder):
@@ -131,22 +127,17 @@ TOXIC_91 = 'How are you?\ttoxic91 it is\tt1_f4\t2018-01-01'
 TOXIC_TEST = {f'Same\ttoxic{n} it is\tt1_f{i}\t2018-01-01' for i, n in ((1, 51), (2, 90))}
 PAIRS = {
     'train/en': EN_TRAIN | {TOXIC_91},
-    'valid/en': {
-        'Is it true?\tyes\tt1_c2\t2018-01-01',
-        'yes\tNo!\tt1_c3\t2018-12-31',
-    },
+    'valid/en': {'Is it true?\tyes\tt1_c2\t2018-01-01', 'yes\tNo!\tt1_c3\t2018-12-31'},
     'test/en': {
-        'Same\tSame here\tt1_e6\t2018-01-01',
-        'Same\tNear the end\tt1_k1\t2018-01-01',
+        'Same\tSame here\tt1_e6\t2018-01-01', 'Same\tNear the end\tt1_k1\t2018-01-01',
         *TOXIC_TEST,
     },
     'train/de': {
         'Guten Tag ja\tDanke!\tt1_b2\t2018-01-01',
         'Guten Tag ja\tDanke sehr\tt1_b8\t2017-07-14',
     },
-    'valid/de': set(),
-    'test/de': set(),
-}
+    'valid/de': set(), 'test/de': set(),
+}  # fmt: skip
 
 
 def code_of(paths, output, *flags):
@@ -205,19 +196,13 @@ def test_the_files_are_exactly_those_expected(built):
     rows = (built / 'rsp_set/en/response_lm_cluster.txt').read_text().split('\n')[:-1]
     # 21 training pairs, 7 responses.
     assert rows == [
-        '-1.722767\tYes!\t0',
-        '-1.945910\tyes\t0',
-        '-2.233592\t:(\t1',
-        '-2.233592\t:)\t2',
-        '-2.233592\tOk\t3',
-        '-2.233592\tYES\t0',
-        '-2.233592\ttoxic51\t4',
-    ]
+        '-1.722767\tYes!\t0', '-1.945910\tyes\t0', '-2.233592\t:(\t1', '-2.233592\t:)\t2',
+        '-2.233592\tOk\t3', '-2.233592\tYES\t0', '-2.233592\ttoxic51\t4',
+    ]  # fmt: skip
     assert (built / 'rsp_set/de/response_lm_cluster.txt').read_text() == ''
     shown = (built / 'rsp_map/en/response.mapping.txt').read_text()
-    assert shown == ''.join(f'{row.split(chr(9))[1]}\t' * 2 + '\n' for row in rows).replace(
-        '\t\n', '\n'
-    )
+    texts = [row.split('\t')[1] for row in rows]
+    assert shown == ''.join(f'{text}\t{text}\n' for text in texts)
 
 
 def test_statistics_tell_what_was_dropped_and_why(paths, built):
@@ -226,25 +211,15 @@ def test_statistics_tell_what_was_dropped_and_why(paths, built):
     with zstd.open(paths[0]) as file, pytest.raises(zstd.ZstdError, match='too much memory'):
         file.read()  # The default does not read what was written with --long=31.
     assert first == {'name': 'RC_2018-01.zst', 'lines': 23, 'malformed': {}, 'damage': ''}
-    assert second['malformed'] == {
-        'body of a wrong type': 1,
-        'created_utc of a wrong form': 1,
-        'half a surrogate pair': 1,
-        'id, parent_id or link_id of a wrong form': 2,
-        'longer than 1,048,576 bytes': 1,
-        'no body': 1,
-        'not JSON': 1,
-        'not UTF-8': 1,
-        'not a JSON object': 1,
-        'score of a wrong type': 2,
-    }
+    once = (
+        'body of a wrong type', 'created_utc of a wrong form', 'half a surrogate pair',
+        'longer than 1,048,576 bytes', 'no body', 'not JSON', 'not UTF-8', 'not a JSON object',
+    )  # fmt: skip
+    twice = 'id, parent_id or link_id of a wrong form', 'score of a wrong type'
+    assert second['malformed'] == dict.fromkeys(once, 1) | dict.fromkeys(twice, 2)
     assert third['malformed'] == {} and 'ended before' in third['damage']
-    assert stats['comments']['dropped'] == {
-        'deleted': 1,
-        'empty': 1,
-        'removed': 1,
-        'score below 1': 3,
-    }
+    dropped = {'deleted': 1, 'empty': 1, 'removed': 1, 'score below 1': 3}
+    assert stats['comments']['dropped'] == dropped
     assert stats['replies'] == {
         'read': 41,
         'copies of comments': 2,
@@ -414,12 +389,8 @@ def test_killed_workers_and_a_killed_parent(paths, built, tmp_path, plugins_for_
 
 
 def test_toxicity_by_functions(paths, tmp_path):
-    mrs = run(
-        paths,
-        tmp_path,
-        '--toxicity=reddit_files:toxicity',
-        '--strict_toxicity=reddit_files:strict_toxicity',
-    )
+    strict = '--strict_toxicity=reddit_files:strict_toxicity'
+    mrs = run(paths, tmp_path, '--toxicity=reddit_files:toxicity', strict)
     found = pairs_of(mrs)
     assert set(found['train/en']) == EN_TRAIN
     assert set(found['test/en']) == PAIRS['test/en'] - {'Same\ttoxic51 it is\tt1_f1\t2018-01-01'}
@@ -456,8 +427,7 @@ def test_redo_takes_what_the_first_run_left(paths, built, tmp_path, capsys):
 def test_what_stops_a_build(paths, tmp_path, capsys):
     def error(*argv):
         assert errors.run_main(command.main, ['', *argv, f'--output={tmp_path / "out"}']) == 2
-        line = capsys.readouterr().err.splitlines()[-1]
-        return line
+        return capsys.readouterr().err.splitlines()[-1]
 
     submissions = tmp_path / 'RS_2018-01'
     submissions.write_text('{"id": "a", "title": "b"}\n' * 3 + comment('a', 'b') + '\n')
@@ -482,9 +452,8 @@ def test_what_stops_a_build(paths, tmp_path, capsys):
 def test_two_builds_do_not_share_a_folder(paths, tmp_path, capsys):
     with locks.folder(tmp_path / 'mrs_build'):
         assert code_of(paths, tmp_path) == 2
-    assert f'{tmp_path / "mrs_build"} is in use by process {os.getpid()} on' in (
-        capsys.readouterr().err
-    )
+    said = f'{tmp_path / "mrs_build"} is in use by process {os.getpid()} on'
+    assert said in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
@@ -586,33 +555,15 @@ def test_splits_are_shares_of_threads():
     assert shares == pytest.approx([0.8, 0.1, 0.1], abs=0.01)
 
 
-@pytest.mark.parametrize(
-    'text, count',
-    [
-        ('Ça va, 2018?', 5),
-        ('dont @ me', 3),
-        ("don't", 3),
-        ('今日は hello!', 5),
-        ('a_b', 3),
-        ('', 0),
-    ],
-)
-def test_tokens(text, count):
-    assert pairs_lib.num_tokens(text) == count
-    assert pairs_lib.num_tokens(f'{text} é') == count + 1
+def test_tokens():
+    counts = {'Ça va, 2018?': 5, 'dont @ me': 3, "don't": 3, '今日は hello!': 5, 'a_b': 3, '': 0}
+    for text, count in counts.items():
+        assert pairs_lib.num_tokens(text) == count, text
+        assert pairs_lib.num_tokens(f'{text} é') == count + 1, text
 
 
-@pytest.mark.parametrize(
-    'one, other, same',
-    [
-        ('Thank you!!', 'thank  YOU', True),
-        ('Don’t', "don't", True),
-        ('ＯＫ', 'ok.', True),
-        (':)', ':(', False),
-        ('👍', '👎', False),
-        ('कि', 'का', False),
-        ('no', 'no 2', False),
-    ],
-)
-def test_clusters(one, other, same):
-    assert (publish.cluster_key(one) == publish.cluster_key(other)) is same
+def test_clusters():
+    alike = ('Thank you!!', 'thank  YOU'), ('Don’t', "don't"), ('ＯＫ', 'ok.')
+    apart = (':)', ':('), ('👍', '👎'), ('कि', 'का'), ('no', 'no 2')
+    same = [pair for pair in alike + apart if len({*map(publish.cluster_key, pair)}) == 1]
+    assert same == [*alike]

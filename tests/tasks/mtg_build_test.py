@@ -9,6 +9,7 @@ import zlib
 import far_engine
 import msgspec
 import pytest
+from nightly import nightly
 from put_files import tree
 
 from xlbench.judgement import corrections
@@ -35,19 +36,15 @@ def write_stories(path: pathlib.Path, count: int) -> str:
     return str(path)
 
 
-def write_questions(path: pathlib.Path, articles: int, first: int = 0) -> str:
+def write_questions(path: pathlib.Path, articles: int) -> str:
     """SQuAD: three questions a passage; the answer 'the hound' comes back by half."""
     data = []
-    for i in range(first, first + articles):
-        context = f'Here {i} the hound\nsits.'
-        questions = [
-            {
-                'id': f'{i}-{n}',
-                'question': f'Who {n} sits here?',
-                'answers': [{'text': text, 'answer_start': context.index(text)}],
-            }
-            for n, text in enumerate(['the hound', 'Here', 'sits'])
-        ]
+    for i in range(articles):
+        context, questions = f'Here {i} the hound\nsits.', []
+        for n, text in enumerate(['the hound', 'Here', 'sits']):
+            answers = [{'text': text, 'answer_start': context.index(text)}]
+            asked = {'id': f'{i}-{n}', 'question': f'Who {n} sits here?', 'answers': answers}
+            questions.append(asked)
         data.append({'title': f'A{i}', 'paragraphs': [{'context': context, 'qas': questions}]})
     path.write_text(json.dumps({'data': data}))
     return str(path)
@@ -60,18 +57,8 @@ def write_titles(path: pathlib.Path, count: int) -> str:
 
 
 def build(folder, *flags, output='data', engine=ENGINE, sizes='4,2,3'):
-    return command.main(
-        [
-            'mtg_build',
-            'build',
-            f'--engine={engine}',
-            '--languages=de,es',
-            f'--sizes={sizes}',
-            '--per_sheet=4',
-            f'--output={folder / output}',
-            *flags,
-        ]
-    )
+    given = [f'--engine={engine}', f'--sizes={sizes}', f'--output={folder / output}', *flags]
+    return command.main(['mtg_build', 'build', '--languages=de,es', '--per_sheet=4', *given])
 
 
 def lines(folder, task, lang, split, side, output='data') -> list[str]:
@@ -90,12 +77,9 @@ def corrected(sheet_path: pathlib.Path, folder: pathlib.Path, change) -> str:
         items.append({'item': number, 'left_out': texts is None, 'texts': texts or pair[1]})
     rows = ['\t'.join([str(i['item']), f'{i["left_out"]:d}', *i['texts']]) for i in items]
     value = {
-        'format': 'xlbench corrections 1',
-        'sheet': ident,
-        'name': data['name'],
-        'items': items,
+        'format': 'xlbench corrections 1', 'sheet': ident, 'name': data['name'], 'items': items,
         'checksum': f'{zlib.crc32(chr(10).join([ident, *rows]).encode()):08x}',
-    }
+    }  # fmt: skip
     path = folder / f'corrected-{data["name"]}.json'
     path.write_text(json.dumps(value))
     return str(path)
@@ -154,15 +138,8 @@ def test_what_stays_is_parallel_and_has_enough_overlap(built, capsys):
 
 def test_no_passage_is_in_two_parts(built, tmp_path):
     folder, _ = built
-    command.main(
-        [
-            'mtg_build',
-            'correct',
-            f'--output={tmp_path}',
-            f'--work={folder}/data/mtg_build',
-            '--uncorrected',
-        ]
-    )
+    flags = [f'--output={tmp_path}', f'--work={folder}/data/mtg_build', '--uncorrected']
+    command.main(['mtg_build', 'correct', *flags])
     splits = [
         {line.split('\t')[0] for line in lines(tmp_path, 'qg', 'en', split, 'src', '.')}
         for split in SPLITS
@@ -173,11 +150,8 @@ def test_no_passage_is_in_two_parts(built, tmp_path):
 
 
 def test_fill():
-    assert originals.fill(['ab', 'cde', 'f', 'gh'], [3, 1, 2]) == [
-        ['a', 'b', 'c'],
-        ['f'],
-        ['g', 'h'],
-    ]
+    filled = originals.fill(['ab', 'cde', 'f', 'gh'], [3, 1, 2])
+    assert filled == [['a', 'b', 'c'], ['f'], ['g', 'h']]
     assert originals.fill(['ab'], [3, 1]) == [['a', 'b'], []]
     examples = [(f'passage {i // 3}', f'{i}') for i in range(60)]
     names = originals.sample(examples, (10, 5), 1)
@@ -209,7 +183,7 @@ def test_a_killed_build_goes_on_and_any_number_of_workers_makes_the_same(
     assert tree(tmp_path / sheets) == tree(folder / sheets)
 
 
-@pytest.mark.parametrize('engine', ['far', 'beam'])
+@pytest.mark.parametrize('engine', ['far', *nightly('beam')])
 def test_another_engine_gives_the_same_bytes(engine, built, tmp_path, monkeypatch):
     folder, flags = built
     more = []
@@ -230,9 +204,8 @@ def test_other_settings_are_refused_and_what_they_leave_alone_stays(tmp_path, mo
     # Another threshold translates nothing again, and replaces what this build has made.
     asked = []
     translate = translating._translate
-    monkeypatch.setattr(
-        translating, '_translate', lambda *job: asked.append(job[1:]) or translate(*job)
-    )
+    spy = lambda *job: asked.append(job[1:]) or translate(*job)  # noqa: E731
+    monkeypatch.setattr(translating, '_translate', spy)
     before = tree(tmp_path / 'data/mtg')
     assert build(tmp_path, stories, '--threshold=0.7', '--languages=de', '--redo') == 0
     assert not asked and tree(tmp_path / 'data/mtg') != before
@@ -297,11 +270,8 @@ def test_people_correct_the_sample(built, tmp_path):
             return None
         return [f'  {text} right\n' for text in texts]
 
-    paths = [
-        corrected(path, tmp_path, change)
-        for lang in ('de', 'es')
-        for path in sorted((sheets / lang).glob('*.json'))
-    ]
+    found = [path for lang in ('de', 'es') for path in sorted((sheets / lang).glob('*.json'))]
+    paths = [corrected(path, tmp_path, change) for path in found]
     assert len(paths) == 6
 
     def correct(*given):
@@ -315,13 +285,8 @@ def test_people_correct_the_sample(built, tmp_path):
         for split, size in zip(SPLITS, (4, 2, 3), strict=True):
             assert len(lines(tmp_path, 'qg', lang, split, 'src')) == size
     passage, answer, question = left_out[0]
-    pairs = list(
-        zip(
-            lines(tmp_path, 'qg', 'en', 'train', 'src'),
-            lines(tmp_path, 'qg', 'en', 'train', 'trg'),
-            strict=True,
-        )
-    )
+    sides = (lines(tmp_path, 'qg', 'en', 'train', side) for side in SIDES)
+    pairs = list(zip(*sides, strict=True))
     assert (f'{passage}\t{answer}', question) not in pairs
     german = lines(tmp_path, 'qg', 'de', 'train', 'src')[0].split('\t')
     assert all(text.endswith(' right') for text in german)

@@ -58,14 +58,13 @@ def test_other_tasks(root, task):
     example = examples(f'mtg_{task}_fr_fr', 'rough_train')[0]
     text = lines(root, task, 'fr', 'rough_train', 'src')[0]
     assert example['inputs_pretokenized'].decode() == f'<fr> {text}'
-    assert (
-        example['targets_pretokenized'].decode() == lines(root, task, 'fr', 'rough_train', 'trg')[0]
-    )
+    target = example['targets_pretokenized'].decode()
+    assert target == lines(root, task, 'fr', 'rough_train', 'trg')[0]
 
 
 def test_tasks_work_with_seqio():
     converter = seqio.EncDecFeatureConverter(pack=False)
-    for name in MTG.task_names()[::5]:  # Every task, source and target is among them.
+    for name in MTG.task_names()[::13]:  # Every task, source and target is among them.
         dataset = seqio.get_dataset(name, LENGTHS, converter, 'validation')
         batch = next(iter(dataset.batch(2).as_numpy_iterator()))
         assert batch['encoder_input_tokens'].shape == (2, 48)
@@ -101,10 +100,8 @@ def test_another_layout(root, tmp_path, monkeypatch):
         text = (root / 'mtg' / 'sg' / 'es' / f'test.{side}').read_text()
         (tmp_path / f'test-es-sg.{side}').write_text(text)
     monkeypatch.setenv('XLBENCH_MTG_FILES', str(tmp_path / '{split}-{lang}-{task}.{side}'))
-    assert (
-        examples('mtg_sg_es_es', 'test')[0]['targets_pretokenized'].decode()
-        == (lines(root, 'sg', 'es', 'test', 'trg')[0])
-    )
+    found = examples('mtg_sg_es_es', 'test')[0]['targets_pretokenized'].decode()
+    assert found == lines(root, 'sg', 'es', 'test', 'trg')[0]
     monkeypatch.setenv('XLBENCH_MTG_FILES', '{language}/x')
     with pytest.raises(errors.UserError, match='is not a pattern of'):
         examples('mtg_sg_es_es', 'test')[0]

@@ -5,6 +5,7 @@ import pathlib
 import re
 
 import pytest
+import sample_files
 import task_records
 
 from xlbench import pipeline
@@ -18,6 +19,10 @@ Examples = list[dict[str, str]]
 @pytest.fixture(scope='module')
 def root(written) -> pathlib.Path:
     return written(clidsum)
+
+
+def test_the_bytes_of_seed_0_stay(root):
+    sample_files.check_seed_0(root, clidsum.SAMPLE)
 
 
 @pytest.fixture(scope='module')

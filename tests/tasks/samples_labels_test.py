@@ -6,6 +6,7 @@ import random
 import re
 
 import pytest
+import sample_files
 
 from xlbench import pipeline
 from xlbench.benchmarks import FEWSHOT
@@ -19,6 +20,10 @@ DEVELOPMENT = {'train': 'trn', 'dev': 'val', 'test': 'tst'}
 @pytest.fixture
 def root(written) -> pathlib.Path:
     return written(labels)
+
+
+def test_the_bytes_of_seed_0_stay(root):
+    sample_files.check_seed_0(root, labels.SAMPLE)
 
 
 def sentences(root, split, lang):

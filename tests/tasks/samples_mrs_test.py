@@ -7,6 +7,7 @@ import re
 import statistics
 
 import pytest
+import sample_files
 
 from xlbench.data import baselines, readers, tokenizers
 from xlbench.tasks.samples import mrs
@@ -17,6 +18,10 @@ LANGUAGES = mrs.LANGUAGES
 @pytest.fixture
 def root(written) -> pathlib.Path:
     return written(mrs)
+
+
+def test_the_bytes_of_seed_0_stay(root):
+    sample_files.check_seed_0(root, mrs.SAMPLE)
 
 
 @pytest.fixture(scope='module')

@@ -6,6 +6,7 @@ import random
 import re
 
 import pytest
+import sample_files
 import sentencepiece
 
 from xlbench.tasks.samples import corpus, lexicon, mtg
@@ -24,6 +25,10 @@ def read(root: pathlib.Path, task: str, lang: str, split: str, side: str) -> lis
 @pytest.fixture
 def root(written) -> pathlib.Path:
     return written(mtg)
+
+
+def test_the_bytes_of_seed_0_stay(root):
+    sample_files.check_seed_0(root, mtg.SAMPLE)
 
 
 def test_lines_are_parallel_in_meaning(root):

@@ -15,7 +15,7 @@ import dataclasses
 import os
 import types
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -32,7 +32,7 @@ Item = TypeVar('Item')
 
 
 # Stands for a vocabulary if texts stay texts, without the tags of any model.
-_NO_TOKENIZER = types.SimpleNamespace(name='none', tags='')
+_NO_TOKENIZER: Any = types.SimpleNamespace(name='none', tags='')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Binding:
     """Settings that a dataset is built with."""
 
     root: str | None = None  # Absolute.
-    tokenizer: tokenizers.Tokenizer | types.SimpleNamespace | None = None
+    tokenizer: tokenizers.Tokenizer | None = None
     policy: readers.BadRecords | None = None  # None stops at the first bad record.
 
 
@@ -48,7 +48,7 @@ _NOTHING = Binding()
 _binding = contextvars.ContextVar('binding', default=_NOTHING)
 
 
-def _change(**fields: object) -> None:
+def _change(**fields: Any) -> None:
     _binding.set(dataclasses.replace(_binding.get(), **fields))
 
 
@@ -98,7 +98,7 @@ def with_binding(generate: Callable[[], Iterator[Item]]) -> Callable[[], Iterato
     here = contextvars.copy_context()
 
     def generator() -> Iterator[Item]:
-        end = object()
+        end: Any = object()
         items, context = generate(), here.copy()  # No two threads are in one context.
         while (item := context.run(next, items, end)) is not end:
             yield item
@@ -145,10 +145,9 @@ class PlainVocabulary:
         return self._size
 
     def __eq__(self, other: object) -> bool:
-        same = type(other) is type(self)
-        return same and (other.vocab_size, other.eos_id) == (self.vocab_size, self.eos_id)
-
-    __hash__ = None
+        return isinstance(other, PlainVocabulary) and (
+            (type(other), other.vocab_size) == (type(self), self.vocab_size)
+        )
 
     def encode(self, s: Sequence[int]) -> Sequence[int]:
         """Returns the ids."""
@@ -157,12 +156,14 @@ class PlainVocabulary:
     decode = encode_tf = decode_tf = encode
 
 
-class Vocabulary(PlainVocabulary):
+class Vocabulary:
     """SeqIO's view of the tokenizer in use, for 'inputs' or 'targets'.
 
     Attributes:
       view: of a task whose targets have this vocabulary.
     """
+
+    extra_ids = 0
 
     def __init__(self, feature: str):
         self.is_target = feature == 'targets'
@@ -175,10 +176,10 @@ class Vocabulary(PlainVocabulary):
         return hash(self.is_target)
 
     # Those of the tokenizer in use; `AddPrefix` writes bos if the model reads it.
-    bos_id, eos_id, pad_id, vocab_size = (
-        property(lambda self, name=name: getattr(tokenizer(), name))
-        for name in ('bos_id', 'eos_id', 'pad_id', 'vocab_size')
-    )
+    bos_id = property(lambda self: tokenizer().bos_id)
+    eos_id = property(lambda self: tokenizer().eos_id)
+    pad_id = property(lambda self: tokenizer().pad_id)
+    vocab_size = property(lambda self: tokenizer().vocab_size)
 
     @property
     def unk_id(self) -> int | None:
@@ -233,7 +234,7 @@ class Vocabulary(PlainVocabulary):
 class Feature:
     """A feature of an example, a sequence of ids, with the attributes of a seqio.Feature."""
 
-    vocabulary: PlainVocabulary
+    vocabulary: PlainVocabulary | Vocabulary
     add_eos: bool = True
     required = True
     rank = 1
@@ -280,10 +281,7 @@ class Labels(PlainVocabulary):
         return self._labels() if callable(self._labels) else self._labels
 
     def __eq__(self, other: object) -> bool:
-        same = isinstance(other, Labels)
-        return same and (self.labels, self.view) == (other.labels, other.view)
-
-    __hash__ = None
+        return isinstance(other, Labels) and (self.labels, self.view) == (other.labels, other.view)
 
     @property
     def vocab_size(self) -> int:
@@ -292,9 +290,10 @@ class Labels(PlainVocabulary):
 
     def ids(self, texts: Sequence[str]) -> np.ndarray:
         """Returns the ids of labels, [length] int32; UserError for an unknown one."""
-        if unknown := [text for text in texts if text not in self.labels]:
-            raise errors.unknown('label', unknown[0], self.labels)
-        return np.array([self.labels.index(text) for text in texts], np.int32)
+        known = self.labels
+        if unknown := [text for text in texts if text not in known]:
+            raise errors.unknown('label', unknown[0], known)
+        return np.array([known.index(text) for text in texts], np.int32)
 
 
 def label_features(labels: Sequence[str] | Labels, view: str) -> dict[str, Feature]:

@@ -7,17 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from xlbench.data import readers, rows
 from xlbench.pipeline.binding import retrieval_features, text_features
 from xlbench.pipeline.preprocessors import retrieval_preprocessors, text_preprocessors
-from xlbench.pipeline.registration import add_task
+from xlbench.pipeline.registration import add_task, add_text_task
 from xlbench.pipeline.registry import DeclaredTask
 from xlbench.pipeline.scoring import Metric, reply_metrics, text_metrics, with_own
 from xlbench.pipeline.sources import RecordSource, below_root
-from xlbench.pipeline.user_files import (
-    DialogueFiles,
-    Files,
-    declares,
-    file_source,
-    read_rows,
-)
+from xlbench.pipeline.user_files import DialogueFiles, Files, declares, file_source, read_rows
 from xlbench.system import errors
 
 REPLY_FIELDS = ('message', 'reply', 'lm_score', 'cluster', 'display')
@@ -52,7 +46,7 @@ def add_reply_tasks(
         'generation': (text_preprocessors(*sides, lang, REPLY_FIELDS, lang), text_features()),
     }
     if reverse:
-        steps = text_preprocessors(*reversed(sides), lang, REPLY_FIELDS, lang)
+        steps = text_preprocessors(*sides[::-1], lang, REPLY_FIELDS, lang)
         views['reverse'] = steps, text_features()
     return [
         add_task(
@@ -132,8 +126,9 @@ def register_dialogue_tasks(
     def pairs(split: str, paths: Iterable[str]) -> Iterator[readers.Item]:
         for path in paths:
             for record in read_file(path):
-                bad = isinstance(record, readers.BadRecord)
-                if bad or part_of is None or part_of(split, int(record['dialogue'])):
+                if not isinstance(record, dict) or (
+                    part_of is None or part_of(split, int(record['dialogue']))
+                ):
                     yield record
 
     def read(split: str, *paths: str) -> Iterator[readers.Item]:
@@ -144,7 +139,7 @@ def register_dialogue_tasks(
         training = (r for r in pairs('train', paths[count:]) if isinstance(r, dict))
         seen = set(map(_letters, training))
         for record in pairs(split, paths[:count]):
-            if isinstance(record, readers.BadRecord):
+            if not isinstance(record, dict):
                 yield record
             elif record['message'] == SILENCE:
                 yield readers.LeftOut(f'pairs whose message is {SILENCE}')
@@ -224,10 +219,11 @@ def register_summarisation_tasks(
         pairs += [('translation', target) for target in summaries if target != lang]
     tasks = []
     for kind, target in pairs:
-        task = f'{name}_{kind}_{lang}_{target}'
-        steps = text_preprocessors('{inputs}', '{targets}', target, keep, lang)
+        task, texts = f'{name}_{kind}_{lang}_{target}', source(kind, target)
         scores, default = with_own(metrics, text_metrics(target), 'rouge_l')
         tasks.append(
-            add_task(task, source(kind, target), steps, text_features(), scores, headline, default)
+            add_text_task(
+                task, texts, keep=keep, metrics=scores, headline=headline, default=default
+            )
         )
     return tasks

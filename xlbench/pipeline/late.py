@@ -68,7 +68,9 @@ class _Loader(importlib.abc.Loader):
         self._own = own
 
     def exec_module(self, module: types.ModuleType) -> None:
-        module.__loader__ = module.__spec__.loader = self._own
+        module.__loader__ = self._own
+        if module.__spec__:
+            module.__spec__.loader = self._own
         with quietly():
             self._own.exec_module(module)
         if module.__name__ == 'tensorflow':

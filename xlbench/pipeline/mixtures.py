@@ -27,7 +27,9 @@ def of_split(split: str) -> contextlib.AbstractContextManager[None]:
 def seqio_class() -> type:
     """Returns our class of mixtures in SeqIO's registry, after importing SeqIO."""
 
-    class Mixture(late.seqio().Mixture):
+    base: Any = late.seqio().Mixture
+
+    class Mixture(base):
         """A SeqIO mixture whose rates count the examples of the split that is asked for.
 
         SeqIO's own rate functions count training examples, also for MTG's rough_train.
@@ -135,12 +137,12 @@ def _all_counted(tasks: Iterable[DeclaredTask]) -> Iterator[None]:
     """Makes every task know its number of examples, for SeqIO's own rate functions."""
     tasks = list(tasks)  # Which else look into SeqIO's cache, or a source that may lack it.
     for task in tasks:  # An attribute of the instance stands before the method of its class.
-        task.num_input_examples = functools.partial(_number, task)
+        vars(task)['num_input_examples'] = functools.partial(_number, task)
     try:
         yield
     finally:
         for task in tasks:
-            del task.num_input_examples
+            del vars(task)['num_input_examples']
 
 
 def mixture_rates(mixture: DeclaredMixture, split: str) -> dict[str, float]:

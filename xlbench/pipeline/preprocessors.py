@@ -5,32 +5,25 @@ import functools
 import itertools
 import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from xlbench.data import features, vocabularies
 from xlbench.data.tokenizers import Tokenizer
 from xlbench.pipeline import late
-from xlbench.pipeline.binding import (
-    Feature,
-    Labels,
-    as_labels,
-    ids_by,
-    plain_text,
-    tokenizer,
-)
+from xlbench.pipeline.binding import Feature, Labels, as_labels, ids_by, plain_text, tokenizer
 from xlbench.system import errors
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
 Texts = dict[str, Sequence[str]]  # {field: the text of each record}.
+Tensors = dict[str, Any]  # {field: a tensor of TensorFlow}.
+Steps = list[Callable[..., Any]]  # Of a task: each makes a tf.data.Dataset of another one.
 
 
-def text_map(
-    fn: Callable[..., 'dict[str, tf.Tensor]'], on_texts: Callable[..., Texts]
-) -> 'Callable[..., tf.data.Dataset]':
+def text_map(fn: Callable[..., Tensors], on_texts: Callable[..., Texts]) -> Callable[..., Any]:
     """Like seqio.map_over_dataset, for a step that also works on many texts of Python at once.
 
     If all steps of a task are such, its texts are prepared without TensorFlow, which is faster.
@@ -46,11 +39,11 @@ def text_map(
         unchanged = late.tensorflow().autograph.experimental.do_not_convert
         return unchanged(late.seqio().map_over_dataset(fn))(dataset, *args, **kwargs)
 
-    mapped.on_texts = on_texts
+    vars(mapped)['on_texts'] = on_texts
     return mapped
 
 
-def on_texts(preprocessor: 'Callable[..., tf.data.Dataset]') -> Callable[[Texts], Texts] | None:
+def on_texts(preprocessor: Callable[..., Any]) -> Callable[[Texts], Texts] | None:
     """Returns the function of a step for Python's texts, see `text_map`; None if it has none."""
     if isinstance(preprocessor, functools.partial):
         inner = on_texts(preprocessor.func)
@@ -67,15 +60,14 @@ def _format_texts(texts: Texts, inputs: str, targets: str, keep: Sequence[str] =
             parts += [itertools.repeat(literal, count)] if literal else []
             parts += [texts[field]] if field is not None else []
         # Most templates are one field, which stays as it is.
-        alone = len(parts) == 1 and isinstance(parts[0], Sequence)
-        result[name] = parts[0] if alone else [''.join(row) for row in zip(*parts, strict=True)]
+        whole = parts[0] if len(parts) == 1 else None
+        joined = (''.join(row) for row in zip(*parts, strict=True))
+        result[name] = whole if isinstance(whole, Sequence) else list(joined)
     return result
 
 
 @functools.partial(text_map, on_texts=_format_texts)
-def format_text(
-    example: 'dict[str, tf.Tensor]', inputs: str, targets: str, keep: Sequence[str] = ()
-) -> 'dict[str, tf.Tensor]':
+def format_text(example: Tensors, inputs: str, targets: str, keep: Sequence[str] = ()) -> Tensors:
     """Fills the fields of a record into templates; fields of `keep`, such as an id, stay.
 
     Example: {'passage': 'Rome is old.', 'answer': 'Rome', 'target': 'What is old?'} with
@@ -84,7 +76,7 @@ def format_text(
     """
     result = {name: example[name] for name in keep}
     for name, template in (('inputs', inputs), ('targets', targets)):
-        parts: list[str | tf.Tensor] = []
+        parts: list[Any] = []  # Texts and tensors.
         for literal, field, _, _ in string.Formatter().parse(template):
             parts += [literal] if literal else []
             parts += [example[field]] if field is not None else []
@@ -99,7 +91,7 @@ def _tag_texts(texts: Texts, lang: str) -> Texts:
 
 
 @functools.partial(text_map, on_texts=_tag_texts)
-def tag_target_language(example: 'dict[str, tf.Tensor]', lang: str) -> 'dict[str, tf.Tensor]':
+def tag_target_language(example: Tensors, lang: str) -> Tensors:
     """Writes the target language at the start of the input, if the vocabulary's model reads it so.
 
     The MTG paper (arXiv:2108.07140, section 4.1) does so for mT5, but does not say how the tag is
@@ -144,11 +136,8 @@ def is_one_of(step: object, *ours: Callable[..., object]) -> bool:
     if isinstance(step, seqio.CacheDatasetPlaceholder):
         return cache_here in ours
     steps = seqio.preprocessors
-    names = {
-        steps.tokenize: tokenize,
-        steps.append_eos: append_eos,
-        steps.append_eos_after_trim: append_eos,
-    }
+    ends = dict.fromkeys((steps.append_eos, steps.append_eos_after_trim), append_eos)
+    names = {steps.tokenize: tokenize} | ends
     return callable(step) and names.get(step, step) in ours
 
 
@@ -187,7 +176,7 @@ class AddPrefix:
         tf = late.tensorflow()
         prefixes = {name: ids for name, ids in self.prefixes().items() if ids.size}
 
-        def prepend(example: 'dict[str, tf.Tensor]') -> 'dict[str, tf.Tensor]':
+        def prepend(example: Tensors) -> Tensors:
             return example | {
                 name: tf.concat([ids, example[name]], 0)
                 for name, ids in prefixes.items()
@@ -218,7 +207,7 @@ class TokenizeViews:
                 ids = chosen.encode(plain_text(text), target=True)
             return np.concatenate([prefixes[side], ids]).astype(np.int32)
 
-        def example(record: 'dict[str, tf.Tensor]') -> 'dict[str, tf.Tensor]':
+        def example(record: Tensors) -> Tensors:
             made = dict(record)
             for side in ('inputs', 'targets'):
                 made[side] = ids_by(functools.partial(encode, side=side), record[side])
@@ -229,8 +218,7 @@ class TokenizeViews:
 
 
 def cut_passage(
-    dataset: 'tf.data.Dataset',
-    sequence_length: Mapping[str, int] | None = None,
+    dataset: 'tf.data.Dataset', sequence_length: Mapping[str, int] | None = None
 ) -> 'tf.data.Dataset':
     """Cuts inputs that are too long, before their answer; see features.trim_passage."""
     limit = (sequence_length or {}).get('inputs')
@@ -243,7 +231,7 @@ def cut_passage(
         whole = np.concatenate([ids, end])
         return features.trim_passage(whole, limit, chosen.eos_id, mark)[:-1]
 
-    def example(record: 'dict[str, tf.Tensor]') -> 'dict[str, tf.Tensor]':
+    def example(record: Tensors) -> Tensors:
         return record | {'inputs': ids_by(cut, record['inputs'])}
 
     return dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)
@@ -255,7 +243,7 @@ def text_preprocessors(
     target_lang: str | None = None,
     keep: Sequence[str] = (),
     source_lang: str | None = None,
-) -> 'list[Callable[..., tf.data.Dataset]]':
+) -> Steps:
     """Returns the steps of a text-to-text task: templates, language tag, ids, tokens, eos.
 
     Args:
@@ -274,9 +262,7 @@ def text_preprocessors(
     ]
 
 
-def view_preprocessors(
-    inputs: str, targets: str, lang: str, keep: Sequence[str] = ()
-) -> 'list[Callable[..., tf.data.Dataset]]':
+def view_preprocessors(inputs: str, targets: str, lang: str, keep: Sequence[str] = ()) -> Steps:
     """Returns the steps of a text-to-text task in one language whose inputs have two views.
 
     See `format_text`; a tab separates the views of the inputs.
@@ -290,9 +276,7 @@ def view_preprocessors(
     ]
 
 
-def retrieval_preprocessors(
-    inputs: str, targets: str, keep: Sequence[str] = ()
-) -> 'list[Callable[..., tf.data.Dataset]]':
+def retrieval_preprocessors(inputs: str, targets: str, keep: Sequence[str] = ()) -> Steps:
     """Returns the steps of a retrieval task: `format_text`, then both sides as encoder inputs.
 
     Example, BERT: 'Hast du Zeit?', 'Ja' -> [CLS] Hast du Zeit ? [SEP], [CLS] Ja [SEP]; no language
@@ -309,20 +293,17 @@ def retrieval_preprocessors(
 
 def classification_preprocessors(
     labels: Sequence[str] | Labels, texts: Sequence[str], keep: Sequence[str] = ()
-) -> 'list[Callable[..., tf.data.Dataset]]':
+) -> Steps:
     """Returns the steps of a classification task, from records with a `label`.
 
     The labels are in the order of their ids; `texts` are the fields of the one or two texts.
     """
-    encoder = functools.partial(
-        classification_encoder, as_labels(labels, 'classification'), tuple(texts)
-    )
-    return [EncodeLabelled(encoder, tuple(texts), tuple(keep)), cache_here]
+    known, texts = as_labels(labels, 'classification'), tuple(texts)
+    encoder = functools.partial(classification_encoder, known, texts)
+    return [EncodeLabelled(encoder, texts, tuple(keep)), cache_here]
 
 
-def tagging_preprocessors(
-    labels: Sequence[str] | Labels, keep: Sequence[str] = ()
-) -> 'list[Callable[..., tf.data.Dataset]]':
+def tagging_preprocessors(labels: Sequence[str] | Labels, keep: Sequence[str] = ()) -> Steps:
     """Returns the steps of a tagging task, from records of `words` and `tags`.
 
     The labels are all tags, in the order of their ids.
@@ -331,7 +312,7 @@ def tagging_preprocessors(
     return [EncodeLabelled(encoder, ('words',), tuple(keep)), cache_here]
 
 
-Encoder = Callable[[Mapping[str, str]], dict[str, str | np.ndarray]]  # A record -> its features.
+Encoder = Callable[[Mapping[str, str]], dict[str, Any]]  # A record -> its texts and ids.
 
 
 def classification_encoder(labels: Sequence[str] | Labels, texts: Sequence[str]) -> Encoder:
@@ -344,7 +325,7 @@ def classification_encoder(labels: Sequence[str] | Labels, texts: Sequence[str])
     chosen, known = tokenizer(), Labels(as_labels(labels, '').labels, 'classification')
     _check_encoder(chosen, 'classification')
 
-    def encode(record: Mapping[str, str]) -> dict[str, str | np.ndarray]:
+    def encode(record: Mapping[str, str]) -> dict[str, Any]:
         sides = [record[name] for name in texts]
         pieces = [chosen.encode(side) for side in sides]
         return {
@@ -370,7 +351,7 @@ def tagging_encoder(labels: Sequence[str] | Labels) -> Encoder:
     _check_encoder(chosen, 'tagging')
     pieces_of = functools.lru_cache(2**17)(chosen.encode)
 
-    def encode(record: Mapping[str, str]) -> dict[str, str | np.ndarray]:
+    def encode(record: Mapping[str, str]) -> dict[str, Any]:
         pieces = [pieces_of(word) for word in record['words'].split(' ')]
         inputs, piece_counts = chosen.join_words(pieces)
         return {
@@ -394,7 +375,7 @@ class EncodeLabelled:
 
     def encode(
         self, batches: Iterable[Sequence[Mapping[str, str]]]
-    ) -> Iterator[list[dict[str, str | np.ndarray]]]:
+    ) -> Iterator[list[dict[str, Any]]]:
         """Encodes batches of records without TensorFlow."""
         encode = self.encoder()
         for batch in batches:
@@ -412,7 +393,7 @@ class EncodeLabelled:
                 np.array(encoded[name].encode(), object) for name in shown
             ]
 
-        def example(record: 'dict[str, tf.Tensor]') -> 'dict[str, tf.Tensor]':
+        def example(record: Tensors) -> Tensors:
             types = [tf.int32] * len(ids) + [tf.string] * len(shown)
             tensors = tf.numpy_function(call, [record[name] for name in fields], types)
             for tensor, shape in zip(tensors, [[None]] * len(ids) + [[]] * len(shown), strict=True):

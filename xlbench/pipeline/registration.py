@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from xlbench.data import conllu, readers, rows
-from xlbench.pipeline import registry
+from xlbench.pipeline import registry, scoring
 from xlbench.pipeline.binding import Feature, Labels, label_features, text_features
 from xlbench.pipeline.preprocessors import (
     classification_preprocessors,
@@ -16,19 +16,9 @@ from xlbench.pipeline.preprocessors import (
     text_preprocessors,
 )
 from xlbench.pipeline.registry import DeclaredTask
-from xlbench.pipeline.scoring import (
-    HEADLINES,
-    Metric,
-    checked_headline,
-    label_metrics,
-    text_metrics,
-    translation_metrics,
-    with_own,
-)
 from xlbench.pipeline.sources import RecordSource
 from xlbench.pipeline.user_files import (
     Files,
-    Hub,
     ParallelFiles,
     Read,
     Shots,
@@ -46,7 +36,7 @@ def add_task(
     source: RecordSource,
     preprocessors: Sequence[Callable[..., Any]],
     output_features: Mapping[str, Feature],
-    metric_fns: Sequence[Metric],
+    metric_fns: Sequence[scoring.Metric],
     headline: str | None = None,
     default: str = '',
     postprocess_fn: Callable[..., Any] | None = None,
@@ -56,13 +46,13 @@ def add_task(
     Its `headline`, or else `default`, is the score that represents it; see `headline`. For
     `postprocess_fn` see xlbench/data/postprocess.py.
     """
-    chosen = checked_headline(name, headline, default, metric_fns)
+    chosen = scoring.checked_headline(name, headline, default, metric_fns)
     task = registry.add(
         DeclaredTask(
             name, source, list(preprocessors), output_features, list(metric_fns), postprocess_fn
         )
     )
-    HEADLINES[name] = chosen
+    scoring.HEADLINES[name] = chosen
     return task
 
 
@@ -73,7 +63,7 @@ def add_text_task(
     targets: str = '{targets}',
     *,
     keep: Sequence[str] = (),
-    metrics: Sequence[Metric] | None = None,
+    metrics: Sequence[scoring.Metric] | None = None,
     **more: Any,
 ) -> DeclaredTask:
     """Adds a text-to-text task between the languages of its source.
@@ -83,7 +73,7 @@ def add_text_task(
     """
     lang = source.target_lang
     steps = text_preprocessors(inputs, targets, lang, keep, source.source_lang)
-    metrics = text_metrics(lang) if metrics is None else metrics
+    metrics = scoring.text_metrics(lang or '') if metrics is None else metrics
     return add_task(name, source, steps, text_features(), metrics, **more)
 
 
@@ -96,7 +86,7 @@ def register_text_task(
     lang: str | None = None,
     source_lang: str | None = None,
     target_lang: str | None = None,
-    metrics: Sequence[Metric] | None = None,
+    metrics: Sequence[scoring.Metric] | None = None,
     headline: str | None = None,
 ) -> DeclaredTask:
     """Adds a text-to-text task that reads files of any common format.
@@ -129,22 +119,19 @@ def register_text_task(
     columns = list(files.columns or fields.values())
     if missing := [key for key in fields.values() if key not in columns]:
         raise errors.UserError(f'task {name}: column {missing[0]!r} is not in {columns}')
-    source_lang, target_lang = source_lang or lang, target_lang or lang
-    usual = text_metrics(target_lang) if target_lang else []
-    metrics, default = with_own(metrics, usual, 'rouge_l' if usual else '')
 
     def record_of(row: rows.Values) -> readers.Record:
         return {field: rows.text(row[key], key) for field, key in fields.items()}
 
-    source = file_source(
-        files,
-        read_rows(list(fields.values()), files.layout, record_of),
-        list(fields),
-        (source_lang, target_lang),
-    )
+    langs = source_lang or lang, target_lang or lang
+    read = read_rows(list(fields.values()), files.layout, record_of)
+    source = file_source(files, read, list(fields), langs)
     keep = [field for field in fields if field not in ('inputs', 'targets')]
-    steps = text_preprocessors('{inputs}', '{targets}', target_lang, keep, source_lang)
-    return add_task(name, source, steps, text_features(), metrics, headline, default)
+    usual = scoring.text_metrics(langs[1]) if langs[1] else []
+    scores, default = scoring.with_own(metrics, usual, 'rouge_l' if usual else '')
+    return add_text_task(
+        name, source, keep=keep, metrics=scores, headline=headline, default=default
+    )
 
 
 @declares
@@ -157,7 +144,7 @@ def register_classification_task(
     labels: Sequence[str] | None = None,
     keep: Sequence[str] = (),
     lang: str | None = None,
-    metrics: Sequence[Metric] | None = None,
+    metrics: Sequence[scoring.Metric] | None = None,
     headline: str | None = None,
     shots: Shots | None = None,
 ) -> DeclaredTask:
@@ -205,7 +192,7 @@ def register_tagging_task(
     tag_column: int | None = None,
     labels: Sequence[str] | None = None,
     lang: str | None = None,
-    metrics: Sequence[Metric] | None = None,
+    metrics: Sequence[scoring.Metric] | None = None,
     headline: str | None = None,
     shots: Shots | None = None,
 ) -> DeclaredTask:
@@ -239,7 +226,7 @@ class _Labelled(NamedTuple):
     files: Files
     labels: Sequence[str] | None
     lang: str | None
-    metrics: Sequence[Metric] | None
+    metrics: Sequence[scoring.Metric] | None
     headline: str | None
     shots: Shots | None
 
@@ -261,7 +248,7 @@ def _add_labelled(
     known = known_labels(name, files, labels, reading(None), view)
     also = ('train',) if labels is None else ()
     source = file_source(files, reading(known), fields, (lang, lang), also=also, shots=shots)
-    metrics, default = with_own(metrics, *label_metrics(view, tuple(labels or ())))
+    metrics, default = scoring.with_own(metrics, *scoring.label_metrics(view, tuple(labels or ())))
     bucket = ['bucket'] if shots else []
     return add_task(
         name, source, steps(known, bucket), label_features(known, view), metrics, headline, default
@@ -269,7 +256,9 @@ def _add_labelled(
 
 
 # Formats of tagged words that are not rows, and the endings of their files.
-_FORMATS = {'conll': conllu.read_conll, 'conllu': conllu.read_conllu, 'iob2': conllu.read_iob2}
+_FORMATS: dict[str, Callable[..., Iterator[readers.Item]]] = {
+    'conll': conllu.read_conll, 'conllu': conllu.read_conllu, 'iob2': conllu.read_iob2,
+}  # fmt: skip
 _TAGGED_ENDINGS = {'.conllu': 'conllu', '.iob2': 'iob2'}
 _TAGGED_ENDINGS |= dict.fromkeys(('.conll', '.bio', '.iob', '.tsv', '.txt'), 'conll')
 
@@ -278,7 +267,7 @@ def _tagged_files(
     name: str, files: Files, words: str, tags: str, word_column: int, tag_column: int | None
 ) -> tuple[Files, Callable[[Labels | None], Read]]:
     """Returns the files with their format, and (tags that may occur; None: any) -> their reader."""
-    places = ('' if isinstance(p, Hub) else p.removesuffix('.gz') for p in files.values())
+    places = (p.removesuffix('.gz') if isinstance(p, str) else '' for p in files.values())
     kind, *others = dict.fromkeys(
         files.format or _TAGGED_ENDINGS.get(os.path.splitext(place)[1]) for place in places
     )
@@ -338,7 +327,7 @@ def register_translation_tasks(
     *,
     files: ParallelFiles,
     fields: Mapping[str, str] | None = None,
-    metrics: Sequence[Metric] | None = None,
+    metrics: Sequence[scoring.Metric] | None = None,
     headline: str | None = None,
 ) -> list[DeclaredTask]:
     """Adds <name>_translation_<source>_<target>, and the same in the other direction.
@@ -369,9 +358,8 @@ def register_translation_tasks(
     for source, target in (langs, langs[::-1]):
         task = f'{name}_translation_{source}_{target}'
         texts = _parallel_source(name, files, langs, keys, source)
-        scores, default = with_own(metrics, translation_metrics(target), 'bleu')
-        more = dict(metrics=scores, headline=headline, default=default)
-        tasks.append(add_text_task(task, texts, **more))
+        scores, default = scoring.with_own(metrics, scoring.translation_metrics(target), 'bleu')
+        tasks.append(add_text_task(task, texts, metrics=scores, headline=headline, default=default))
     return tasks
 
 

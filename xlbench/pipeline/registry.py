@@ -13,18 +13,19 @@ import threading
 import traceback
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from xlbench.benchmarks import task_files
 from xlbench.pipeline import late, preprocessors
-from xlbench.pipeline.binding import Feature, PlainVocabulary
+from xlbench.pipeline.binding import Feature, PlainVocabulary, Vocabulary
 from xlbench.pipeline.sources import RecordSource
 from xlbench.system import errors
 
 if TYPE_CHECKING:
     import tensorflow as tf
+    from typing_extensions import TypeIs
 
-Metric = Callable[..., dict[str, float]]  # (targets, predictions) -> scores.
+Metric = Callable[..., Mapping[str, float]]  # (targets, predictions) -> scores.
 
 
 @dataclasses.dataclass(eq=False)
@@ -48,7 +49,7 @@ class DeclaredTask:
         self.output_features = dict(sorted(self.output_features.items()))
 
     @property
-    def splits(self) -> tuple[str, ...]:
+    def splits(self) -> Sequence[str]:
         """The names of the splits."""
         return self.source.splits
 
@@ -76,7 +77,7 @@ class DeclaredMixture:
     @property
     def tasks(self) -> list[DeclaredTask]:
         """The tasks of the mixture and of mixtures within it, by name."""
-        found = {task.name: task for name in self.rates for task in members(find(name))}
+        found = {task.name: task for name in self.rates for task in members(_known(name))}
         return [found[name] for name in sorted(found)]
 
     @property
@@ -138,17 +139,26 @@ def find(name: str) -> DeclaredTask | DeclaredMixture | None:
     return None
 
 
-def members(entry: DeclaredTask | DeclaredMixture | None) -> list[DeclaredTask]:
+def _known(name: str) -> DeclaredTask | DeclaredMixture:
+    if (entry := find(name)) is None:
+        raise KeyError(name)
+    return entry
+
+
+def members(entry: DeclaredTask | DeclaredMixture) -> list[DeclaredTask]:
     """Returns the tasks of a mixture; a task has itself."""
     return list(entry.tasks) if is_mixture(entry) else [entry]
 
 
-def is_mixture(entry: object) -> bool:
+def is_mixture(entry: DeclaredTask | DeclaredMixture) -> 'TypeIs[DeclaredMixture]':
     """Returns whether it is a mixture."""
     return hasattr(entry, 'get_rate')
 
 
-def add(entry: DeclaredTask | DeclaredMixture) -> DeclaredTask | DeclaredMixture:
+Entry = TypeVar('Entry', DeclaredTask, DeclaredMixture)
+
+
+def add(entry: Entry) -> Entry:
     """Adds a task or a mixture; returns it as the registry has it.
 
     Raises:
@@ -180,9 +190,7 @@ def remove(some: Iterable[str]) -> None:
             registry.remove(name)
 
 
-def _register(
-    seqio: types.ModuleType, entry: DeclaredTask | DeclaredMixture
-) -> DeclaredTask | DeclaredMixture:
+def _register(seqio: types.ModuleType, entry: DeclaredTask | DeclaredMixture) -> Any:
     if is_mixture(entry):
         from xlbench.pipeline import mixtures
 
@@ -207,6 +215,7 @@ def _materialise(seqio: types.ModuleType) -> None:
         (seqio.Task, DeclaredTask),
         (seqio.Mixture, DeclaredMixture),
         (seqio.Vocabulary, PlainVocabulary),
+        (seqio.Vocabulary, Vocabulary),
     ):
         kind.register(ours)  # For isinstance.
     waiting = list(_waiting.values())
@@ -236,6 +245,13 @@ def get(name: str) -> DeclaredTask | DeclaredMixture:
         raise errors.UserError(f'{name!r} is not a name of a task or mixture')
     with _lock:
         return _get(name)
+
+
+def task(name: str) -> DeclaredTask:
+    """Returns the task of a name, as `get` does; UserError for a mixture, too."""
+    if is_mixture(entry := get(name)):
+        raise errors.UserError(f'{name} is a mixture; name one of its tasks')
+    return entry
 
 
 def _get(name: str) -> DeclaredTask | DeclaredMixture:

@@ -1,11 +1,14 @@
 """The metrics of tasks, and the headline score of each."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from xlbench.data.readers import Json
 from xlbench.pipeline import registry
 from xlbench.pipeline.registry import DeclaredTask, Metric, labels, view
 from xlbench.system import errors
+
+if TYPE_CHECKING:
+    from xlbench.metrics.contract import Spec
 
 HEADLINES: dict[str, str] = {}  # Task -> what `register_...` was told.
 
@@ -53,7 +56,7 @@ def metric_fns(task: DeclaredTask) -> list[Metric]:
     ]
 
 
-def metric_specs(task: DeclaredTask) -> list[dict[str, Json]]:
+def metric_specs(task: DeclaredTask) -> 'list[Spec]':
     """Returns the metrics of a task as its manifest keeps them; see xlbench/metrics/specs.py."""
     from xlbench import metrics
 
@@ -69,11 +72,9 @@ def metric_specs(task: DeclaredTask) -> list[dict[str, Json]]:
     return specs
 
 
-def described(name: str) -> dict[str, Json]:
+def described(name: str) -> dict[str, Any]:
     """Returns the keys of a manifest that do not depend on data; UserError for a mixture."""
-    task = registry.get(name)
-    if registry.is_mixture(task):
-        raise errors.UserError(f'{name} is a mixture; name one of its tasks')
+    task = registry.task(name)
     return {
         'view': view(task),
         'target_lang': getattr(task.source, 'target_lang', None),

@@ -8,7 +8,7 @@ a postprocessor needs.
 import json
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from xlbench import pipeline
 from xlbench.data import prepared, tokenizers
 from xlbench.data.readers import Json
 from xlbench.pipeline import late
-from xlbench.pipeline.binding import Feature, Labels, PlainVocabulary, Vocabulary
+from xlbench.pipeline.binding import Feature, Labels, Vocabulary
 from xlbench.system import errors
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _SIDES = ('inputs', 'targets')
 
 
-def _is(value: object, *kinds: str) -> bool:
+def _is(value: object, *kinds: str) -> TypeGuard[Any]:
     """Returns whether an object is of one of SeqIO's classes, without importing SeqIO."""
     seqio = late.loaded_seqio()
     return seqio is not None and isinstance(value, tuple(getattr(seqio, kind) for kind in kinds))
@@ -81,7 +81,7 @@ def draws(task: pipeline.DeclaredTask, split: str) -> int:
 
 def _patterns(source: 'seqio.FileDataSource', split: str) -> list[str]:
     named = source._split_to_filepattern[split]  # SeqIO shows it in no other way.
-    return [named] if isinstance(named, str | os.PathLike) else [os.fspath(path) for path in named]
+    return [os.fspath(n) for n in ([named] if isinstance(named, str | os.PathLike) else named)]
 
 
 def _is_local(path: str) -> bool:
@@ -135,7 +135,8 @@ def check(task: pipeline.DeclaredTask, chosen: tokenizers.Tokenizer) -> None:
             rank, dtype = getattr(feature, 'rank', 1), getattr(feature, 'dtype', None)
             if rank != 1 or (dtype is not None and not dtype.is_integer):
                 raise errors.UserError(
-                    f'feature {name!r} of task {task.name} has rank {rank} and type {dtype.name}; '
+                    f'feature {name!r} of task {task.name} has rank {rank} and type '
+                    f'{getattr(dtype, "name", dtype)}; '
                     'xlbench reads sequences of ids: rank 1, int32'
                 )
             _check_vocabulary(task.name, name, feature.vocabulary, chosen)
@@ -180,9 +181,7 @@ def vocabulary_paths(task: pipeline.DeclaredTask) -> list[str]:
     return list(dict.fromkeys(paths))
 
 
-def _check_vocabulary(
-    task: str, name: str, brought: PlainVocabulary, chosen: tokenizers.Tokenizer
-) -> None:
+def _check_vocabulary(task: str, name: str, brought: object, chosen: tokenizers.Tokenizer) -> None:
     if _is(brought, 'ByteVocabulary'):
         what, choice, pieces = 'bytes (ByteVocabulary)', tokenizers.BYTES, None
         equal = isinstance(chosen, tokenizers.ByteTokenizer)

@@ -127,7 +127,7 @@ class RecordSource:
             output_signature={name: tf.TensorSpec([None], tf.string) for name in self.fields},
         )
 
-    def chunks(self, split: str, paths: Sequence[str]) -> Iterator[dict[str, list[str]]]:
+    def chunks(self, split: str, paths: Sequence[str]) -> Iterator[dict[str, Sequence[str]]]:
         """Yields the records of files of a split in chunks: {field: up to CHUNK texts}."""
         bad = policy()
         records: list[readers.Record] = []
@@ -143,5 +143,5 @@ class RecordSource:
         if records:
             yield self._columns(records)
 
-    def _columns(self, records: Sequence[readers.Record]) -> dict[str, list[str]]:
+    def _columns(self, records: Sequence[readers.Record]) -> dict[str, Sequence[str]]:
         return {name: [record[name] for record in records] for name in self.fields}

@@ -9,7 +9,7 @@ import random
 import re
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import Annotated, Any, NamedTuple, ParamSpec, TypeGuard, TypeVar
 
 from xlbench.data import buckets, readers, rows
 from xlbench.pipeline import registry
@@ -104,23 +104,23 @@ class Files(Mapping[str, str | Hub | Sequence[str]]):
 
 
 DialogueFiles = dict[str, str]  # Split -> a path or a pattern.
-# Split -> one of those, or the paths of two files that are aligned line by line.
-ParallelFiles = Mapping[str, str | Hub | Sequence[str]]
+ParallelFiles = Annotated[Files, 'pairs']  # A place may be two paths, aligned line by line.
 
 
-def _is_pair(place: object) -> bool:
+def _is_pair(place: object) -> TypeGuard[Sequence[str]]:
     return _is_texts(place) and len(place) == 2
 
 
-def _is_texts(value: object) -> bool:
+def _is_texts(value: object) -> TypeGuard[Sequence[str]]:
     # A text is a sequence of texts, too; a set has another order in each process.
     return isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
 
 
 def _is_files(value: object, places: type | types.UnionType, pairs: bool = False) -> bool:
     """Returns whether it is a place for each split; with `pairs`, two paths are a place, too."""
-    named = isinstance(value, Mapping) and bool(value)
-    return named and all(
+    if not isinstance(value, Mapping) or not value:
+        return False
+    return all(
         isinstance(split, str)
         and re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.+-]*', split)
         and (isinstance(place, places) or (pairs and _is_pair(place)))
@@ -223,20 +223,20 @@ def file_source(
         place = files['train' if split in drawn else split]
         if isinstance(place, Hub):
             return place.paths()
-        if _is_pair(place):
-            return list(place)
-        return [rows.in_folder(below_root(place))]
+        if isinstance(place, str):
+            return [rows.in_folder(below_root(place))]
+        return list(place)
 
     def own_paths(split: str, paths: Sequence[str]) -> Sequence[str]:
         # The files of `also` come last.
         return paths[: sum(len(readers.find(path)) for path in patterns(split))]
 
     def read(split: str, *paths: str) -> Iterator[readers.Item]:
-        if split in files and _is_pair(files[split]):
+        if read_pair and split in files and _is_pair(files[split]):
             yield from read_pair(split, paths)
             return
         records = (record for path in own_paths(split, paths) for record in read_file(path))
-        if split in drawn:
+        if shots and split in drawn:
             yield from shots.draw(records, drawn[split])
         elif shots:
             yield from (r | {'bucket': ''} if isinstance(r, dict) else r for r in records)
@@ -247,8 +247,8 @@ def file_source(
         if split in files and _is_pair(files[split]):
             return readers.count_lines(paths[0])
         places = () if split in drawn else own_paths(split, paths)
-        layouts = [layout_of(path) for path in places]
-        if layouts and all(layouts):
+        layouts = list(filter(None, map(layout_of, places)))
+        if layouts and len(layouts) == len(places):
             return sum(map(rows.count, places, layouts))
         return sum(isinstance(record, dict) for record in read(split, *paths))
 
@@ -323,7 +323,7 @@ def known_labels(
         return tuple(sorted(there, key=int if is_number else None))
 
     def read_labels() -> tuple[str, ...]:
-        paths = tuple(registry.find(name).source.paths('train'))
+        paths = tuple(registry.task(name).source.paths('train'))
         return of_files(paths, tuple((os.path.getsize(p), os.stat(p).st_mtime_ns) for p in paths))
 
     return Labels(read_labels, view)
@@ -355,11 +355,13 @@ def with_labels(read: Read, labels: Labels) -> Read:
     def checked(path: str) -> Iterator[readers.Item]:
         check = _check_of(labels)
         for record in read(path):
-            try:
-                yield check(record) if isinstance(record, dict) else record
-            except ValueError as error:
-                start = record['words'][:40]
-                yield readers.BadRecord(path, 0, f'in the sentence {start!r} {error}')
+            if isinstance(record, dict):
+                try:
+                    check(record)
+                except ValueError as error:
+                    start = record['words'][:40]
+                    record = readers.BadRecord(path, 0, f'in the sentence {start!r} {error}')
+            yield record
 
     return checked
 
@@ -406,7 +408,7 @@ def declares(register: Callable[Parameters, Result]) -> Callable[Parameters, Res
     taken = signature.parameters
 
     @functools.wraps(register)
-    def checked(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+    def checked(*args: Any, **kwargs: Any) -> Result:
         about = {name: kwargs.pop(name) for name in {*kwargs} & {*_OF_FILES} - {*taken}}
         try:
             bound = signature.bind(*args, **kwargs)
@@ -428,9 +430,9 @@ def declares(register: Callable[Parameters, Result]) -> Callable[Parameters, Res
                 f'{name!r} has a _, where the name of a benchmark ends; take it out'
             )
         for argument, value in (given | about).items():
-            annotation = taken[argument].annotation if argument in taken else _OF_FILES[argument]
-            is_union = isinstance(annotation, types.UnionType)
-            kinds = [_KINDS[kind] for kind in (annotation.__args__ if is_union else [annotation])]
+            kind: Any = taken[argument].annotation if argument in taken else _OF_FILES[argument]
+            either = kind.__args__ if isinstance(kind, types.UnionType) else [kind]
+            kinds = [_KINDS[kind] for kind in either]
             if not any(fits(value) for fits, _ in kinds):
                 allowed = ' or '.join(words for _, words in kinds if words != 'None')
                 shown = errors.shortened(value.paths if isinstance(value, Files) else value)
@@ -440,7 +442,7 @@ def declares(register: Callable[Parameters, Result]) -> Callable[Parameters, Res
     return checked
 
 
-def _as_text(place: object) -> object:
+def _as_text(place: Any) -> Any:
     """Returns a path, or the paths of a pair, as text."""
     if isinstance(place, list | tuple) and not isinstance(place, Hub):
         return type(place)(_as_text(path) for path in place)

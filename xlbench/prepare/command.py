@@ -16,6 +16,7 @@ import importlib
 import os
 import sys
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from xlbench import config as config_lib
 from xlbench.data import prepared, tokenizers
@@ -136,30 +137,22 @@ def main(argv: Sequence[str]) -> int:
         from xlbench.prepare import distributed, mixtures  # They load for a second.
 
         if flags.new_vocabulary:
+            names = flags.texts or flags.mixture or ''
             mixtures.make_vocabulary(
-                flags.texts or flags.mixture or '',
-                flags.split,
-                flags.new_vocabulary,
-                root=root,
-                size=flags.vocabulary_size,
-                model_type=flags.vocabulary_type,
-                if_missing=flags.if_missing,
-            )
+                names, flags.split, flags.new_vocabulary, root=root, size=flags.vocabulary_size,
+                model_type=flags.vocabulary_type, if_missing=flags.if_missing,
+            )  # fmt: skip
             if not flags.texts:
                 return 0
-        chosen = {
-            'root': root,
-            'vocabulary': flags.vocabulary,
-            'skip_bad': flags.skip_bad,
-            'force': flags.force,
-        }
+        chosen: dict[str, Any] = {'root': root, 'vocabulary': flags.vocabulary}
+        chosen |= {'skip_bad': flags.skip_bad, 'force': flags.force}
         if flags.beam:
             scratch = os.path.join(root, 'prepared', prepared.vocabulary_folder(flags.vocabulary))
             engine = stages.of_flags(flags, scratch, 1)
-            means = {'elsewhere': functools.partial(distributed.run, **chosen, engine=engine)}
+            chosen['elsewhere'] = functools.partial(distributed.run, **chosen, engine=engine)
         else:
-            means = {'workers': flags.workers}
-        mixtures.prepare(flags.mixture or '', flags.split, **chosen, **means)
+            chosen['workers'] = flags.workers
+        mixtures.prepare(flags.mixture or '', flags.split, **chosen)
     except KeyboardInterrupt:
         line = 'stopped by Ctrl-C; finished data stays, and the same command continues'
         print(f'error: {line}', file=sys.stderr)

@@ -22,7 +22,7 @@ import functools
 import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import msgspec
 import numpy as np
@@ -30,6 +30,7 @@ import numpy as np
 from xlbench import pipeline
 from xlbench.data import prepared, readers
 from xlbench.data.prepared import ShardEntry, SkippedEntry
+from xlbench.pipeline import registry
 from xlbench.prepare import examples as examples_lib, jobs as jobs_lib, shards
 from xlbench.prepare.jobs import Done, Job
 from xlbench.prepare.stages import Engine
@@ -67,7 +68,7 @@ class Worker:
         policy = readers.BadRecords(lambda: next(skips) < self.skip_bad)
         writer, count = shards.Writer(self._part(task, split, number), 0), 0
         with pipeline.bound(self.vocabulary, self.root), jobs_lib.reading(job, policy):
-            declared = pipeline.get(task)
+            declared = registry.task(task)
             divisible = examples_lib.encoder(declared) is not None
             read = functools.partial(examples_lib.source_records, paths=paths)
             batches = (read if divisible else examples_lib.examples)(declared, split)
@@ -76,9 +77,11 @@ class Worker:
                 writer.add(count // _BLOCK, line)
                 count += 1
         writer.close({})
-        skipped = [dataclasses.asdict(bad) for bad in policy.skipped]
-        part = {'examples': count, 'skipped': skipped, 'left_out': dict(policy.left_out)}
-        return {'job': (task, split), 'part': number} | part
+        skipped: Any = [dataclasses.asdict(bad) for bad in policy.skipped]
+        left_out = dict(policy.left_out)
+        return Part(
+            job=(task, split), part=number, examples=count, skipped=skipped, left_out=left_out
+        )
 
     def write(
         self, task: str, split: str, index: int, pieces: Sequence[Piece]
@@ -86,13 +89,13 @@ class Worker:
         """Writes a shard of the rows of some pieces; returns the manifest's entry."""
         rows = [row for piece in pieces for row in self._rows(task, split, *piece)]
         with pipeline.bound(self.vocabulary, self.root):
-            encode = examples_lib.encoder(pipeline.get(task))
+            encode = examples_lib.encoder(registry.task(task))
             entry = prepared.write_shard(
                 self.folders[Job(task, split)],
                 index,
                 encode(rows) if encode else [prepared.pack(rows)],
                 first=index * self.shard_examples,
-                vocabulary_size=pipeline.tokenizer().manifest()['size'],
+                vocabulary_size=pipeline.tokenizer().vocab_size,
             )
         if entry['examples'] != len(rows):
             raise ValueError(f'{task}: {entry["examples"]} examples of {len(rows)} records')
@@ -112,7 +115,7 @@ class Worker:
 
 def _parts(job: Job) -> list[tuple[str, str, int, tuple[str, ...] | None]]:
     """Returns the arguments of `Worker.read` for each part of a job, in order."""
-    task = pipeline.get(job.task)
+    task = registry.task(job.task)
     if examples_lib.encoder(task) is None:
         return [(*job, 0, None)]
     return [(*job, n, tuple(paths)) for n, paths in enumerate(task.source.parts(job.split))]

@@ -17,7 +17,7 @@ from xlbench import pipeline
 from xlbench.data import postprocess, prepared, tokenizers
 from xlbench.data.readers import Record
 from xlbench.data.statistics import Langs, Statistics
-from xlbench.pipeline import DeclaredTask, binding, late, preprocessors, seqio_tasks
+from xlbench.pipeline import DeclaredTask, binding, late, preprocessors, registry, seqio_tasks
 from xlbench.pipeline.preprocessors import Texts
 from xlbench.system import errors, work
 from xlbench.system.progress import Progress
@@ -76,9 +76,10 @@ def _steps(task: DeclaredTask) -> list[Preprocessor]:
 
 def _label_step(task: DeclaredTask) -> preprocessors.EncodeLabelled | None:
     """Returns the step from texts and labels to ids, if it is all that a task does with records."""
-    steps = _steps(task)
-    alone = len(steps) == 1 and isinstance(steps[0], preprocessors.EncodeLabelled)
-    return steps[0] if alone and isinstance(task.source, pipeline.RecordSource) else None
+    match _steps(task):
+        case [preprocessors.EncodeLabelled() as step]:
+            return step if isinstance(task.source, pipeline.RecordSource) else None
+    return None
 
 
 def _text_steps(task: DeclaredTask) -> tuple[list[Preprocessor], Callable[[], Encoding]] | None:
@@ -97,7 +98,9 @@ def _text_steps(task: DeclaredTask) -> tuple[list[Preprocessor], Callable[[], En
         steps.pop()
     if steps and isinstance(steps[-1], preprocessors.TokenizeViews):
         return steps[:-1], functools.partial(_encoding, task, steps[-1].prefix, has_views=True)
-    prefix = steps.pop() if steps and isinstance(steps[-1], preprocessors.AddPrefix) else None
+    prefix = steps[-1] if steps and isinstance(steps[-1], preprocessors.AddPrefix) else None
+    if prefix:
+        steps.pop()
     if not steps or not preprocessors.is_one_of(steps.pop(), preprocessors.tokenize):
         return None
     return steps, functools.partial(_encoding, task, prefix)
@@ -111,7 +114,7 @@ def _encoding(
     eos = (pipeline.tokenizer().eos_id,)
     sides = {
         name: Side(
-            feature.vocabulary.is_target,
+            feature.vocabulary == pipeline.vocabulary('targets'),
             before=tuple(prefixes[name].tolist()) if name in prefixes else (),
             behind=eos if feature.add_eos else (),
         )
@@ -124,8 +127,8 @@ def _text_function(
     task: DeclaredTask, steps: Sequence[Preprocessor]
 ) -> Callable[[Texts], Texts] | None:
     """Returns what steps do to the fields of a task's records; None if it takes TensorFlow."""
-    functions = [preprocessors.on_texts(step) for step in steps]
-    if not isinstance(task.source, pipeline.RecordSource) or None in functions:
+    functions = [on_texts for step in steps if (on_texts := preprocessors.on_texts(step))]
+    if not isinstance(task.source, pipeline.RecordSource) or len(functions) < len(steps):
         return None
 
     def apply(texts: Texts) -> Texts:
@@ -203,8 +206,8 @@ def _known_texts(task: DeclaredTask, split: str) -> Iterator[Texts]:
 def texts(task: DeclaredTask, split: str) -> Iterator[str]:
     """Yields inputs and targets as text, without language tags and labels."""
     if (step := _label_step(task)) is not None:
-        for batch in source_records(task, split):
-            yield from (record[name] for record in batch for name in step.texts)
+        for records in source_records(task, split):
+            yield from (record[name] for record in records for name in step.texts)
         return
     if brought := seqio_tasks.vocabulary_of(task):
         raise errors.UserError(
@@ -232,7 +235,7 @@ def measure(
     tokenizer = tokenizers.load(vocabulary, root) if vocabulary else None
     measured = {}
     with pipeline.bound(None, root):  # So texts have no language tags.
-        task = pipeline.get(name)
+        task = registry.task(name)
         for split in splits:
             errors.check_known(f'split of {name}', split, task.splits)
         source, target = (getattr(task.source, f'{s}_lang', None) for s in ('source', 'target'))
@@ -313,16 +316,17 @@ def encoder(task: DeclaredTask) -> Encode | None:
     """
     if (step := _label_step(task)) is not None:
         return lambda rows: map(prepared.pack, step.encode([rows]))
-    steps = _text_steps(task)
-    function = None if steps is None else _text_function(task, steps[0])
-    if function is None:
+    if (steps := _text_steps(task)) is None:
+        return None
+    before, encoding_of = steps
+    if (function := _text_function(task, before)) is None:
         return None
 
     def encode(rows: Sequence[Record]) -> Iterator[prepared.Packed]:
-        encoding, tokenizer = steps[1](), pipeline.tokenizer()
+        encoding, tokenizer = encoding_of(), pipeline.tokenizer()
         for i in range(0, len(rows), BATCH):
             batch = rows[i : i + BATCH]
-            fields = {name: [row[name] for row in batch] for name in task.source.fields}
+            fields: Texts = {name: [row[name] for row in batch] for name in task.source.fields}
             yield encoding.packed(tokenizer, function(fields))
 
     return encode
@@ -331,8 +335,8 @@ def encoder(task: DeclaredTask) -> Encode | None:
 def _pack_beside(encoding: Encoding, batches: Iterable[Texts]) -> Iterator[prepared.Packed]:
     """Packs batches in a thread, in their order, while the next ones are read."""
     with futures.ThreadPoolExecutor(1) as thread:
-        submit = functools.partial(thread.submit, encoding.packed, pipeline.tokenizer())
-        for _, packed in work.in_flight(batches, submit, depth=1):
+        pack = functools.partial(encoding.packed, pipeline.tokenizer())
+        for _, packed in work.in_flight(batches, lambda batch: thread.submit(pack, batch), depth=1):
             yield packed.result()
 
 

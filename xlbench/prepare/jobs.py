@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from concurrent import futures
 from multiprocessing.sharedctypes import Synchronized
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from xlbench import pipeline
 from xlbench.benchmarks import languages
@@ -83,7 +83,7 @@ class Shared:
             return self.skips_left.value >= 0
 
 
-_shared: Shared | None = None  # In a worker process: the counters of its run.
+_shared: Shared  # In a worker process: the counters of its run.
 
 
 def start_worker(shared: Shared, threads: int) -> None:
@@ -124,7 +124,7 @@ def _relative(path: str, root: str) -> str:
 
 def input_paths(job: Job) -> list[str]:
     """Lists the files that a job is made from; UserError if one is missing."""
-    task = pipeline.get(job.task)
+    task = registry.task(job.task)
     with registry.blaming(task.name):
         paths = seqio_tasks.source_paths(task, job.split)
     # A task file of the user's own is no part of the code's fingerprint.
@@ -136,10 +136,10 @@ def input_paths(job: Job) -> list[str]:
 # Its manifest.
 
 
-def manifest_of(job: Job, root: str, inputs: list[InputEntry]) -> Manifest:
-    """Returns what is known before reading; `inputs` are the `input_entry` of the files."""
+def manifest_of(job: Job, root: str, inputs: list[InputEntry]) -> Any:
+    """Returns what a Manifest has before reading; `inputs` are the `input_entry` of the files."""
     tokenizer = pipeline.tokenizer()
-    task, split = pipeline.get(job.task), job.split
+    task, split = registry.task(job.task), job.split
     patterns = seqio_tasks.source_patterns(task, split)
     is_sample = os.path.isfile(os.path.join(root, 'SAMPLE.json'))
     draws = seqio_tasks.draws(task, split)
@@ -175,11 +175,11 @@ def manifest_of(job: Job, root: str, inputs: list[InputEntry]) -> Manifest:
 
 
 def complete(
-    manifest: Manifest, job: Job, root: str, num_examples: int, policy: readers.BadRecords
+    manifest: dict[str, Any], job: Job, root: str, num_examples: int, policy: readers.BadRecords
 ) -> None:
     """Adds the records that were skipped or left out; UserError if the job cannot be used."""
     if not num_examples:
-        paths = seqio_tasks.source_paths(pipeline.get(job.task), job.split)
+        paths = seqio_tasks.source_paths(registry.task(job.task), job.split)
         place = f', in {paths[0]}{" and others" if paths[1:] else ""}' if paths else ''
         raise errors.UserError(f'{job} has no usable examples{place}')
     read = [{k: v for k, v in entry.items() if k != 'sha256'} for entry in manifest['inputs']]
@@ -258,9 +258,8 @@ def prepare_one(
         ):
             return there or _prepare_one(job, shared or _shared, root, vocabulary, encoders)
     except OSError as error:  # A full disk, a folder that is not ours.
-        said = error
-        if trouble := errors.storage_trouble(error):
-            said = f'{trouble.reason}; {trouble.advice}'
+        trouble = errors.storage_trouble(error)
+        said = f'{trouble.reason}; {trouble.advice}' if trouble else error
         raise errors.UserError(f'{job} cannot be prepared: {said}') from error
 
 
@@ -276,10 +275,11 @@ def _prepare_one(job: Job, shared: Shared, root: str, vocabulary: str, encoders:
         if sum(entry['bytes'] for entry in manifest['inputs']) < ENCODERS_FROM_BYTES:
             encoders = 1
         with reading(job, policy):
-            batches = examples.examples(pipeline.get(job.task), job.split, encoders)
+            batches = examples.examples(registry.task(job.task), job.split, encoders)
             # What is read and tokenised next, partly outside Python's lock, comes while one writes.
-            write = functools.partial(thread.submit, writer.write_packed)
-            for batch, written in in_flight(batches, write, depth=1):
+            for batch, written in in_flight(
+                batches, lambda batch: thread.submit(writer.write_packed, batch), depth=1
+            ):
                 written.result()
                 total += len(batch)
                 shared.count(len(batch))

@@ -13,16 +13,8 @@ from typing import NamedTuple
 from xlbench import pipeline
 from xlbench.data import prepared, tokenizers
 from xlbench.pipeline import registry, seqio_tasks
-from xlbench.prepare import examples as examples_lib
-from xlbench.prepare.jobs import (
-    Done,
-    Job,
-    Shared,
-    input_paths,
-    made_before,
-    prepare_one,
-    start_worker,
-)
+from xlbench.prepare import examples as examples_lib, jobs as jobs_lib
+from xlbench.prepare.jobs import Done, Job, Shared
 from xlbench.system import errors, files, locks
 from xlbench.system.progress import Progress
 from xlbench.system.work import Pool
@@ -56,20 +48,20 @@ def resolve(
       UserError: a name, a split or a file is not there.
     """
     sizes: dict[Job, Size] = {}
-    whole = []
+    whole: list[tuple[registry.DeclaredMixture, str]] = []
     names, splits = _names(mixtures, 'mixture'), _names(splits, 'split')
     for name in names:
         name, colon, one_split = name.partition(':')
         entry = pipeline.get(name)
-        is_mixture, members = registry.is_mixture(entry), registry.members(entry)
+        members = registry.members(entry)
         for split in [one_split.removesuffix('?')] if colon else splits:
             tasks = members
             if one_split.endswith('?'):
                 tasks = [task for task in members if split in task.splits]
-            if is_mixture and len(tasks) == len(members):
+            if registry.is_mixture(entry) and len(tasks) == len(members):
                 whole.append((entry, split))
             for task in tasks:
-                where = f' (in mixture {name})' if is_mixture else ''
+                where = f' (in mixture {name})' if task is not entry else ''
                 registry.check_split_of(task, split, where)
                 job = Job(task.name, split)
                 if job not in sizes:
@@ -86,7 +78,7 @@ def _names(value: str | Sequence[str], what: str) -> list[str]:
 
 
 def _size(task: pipeline.DeclaredTask, job: Job) -> Size:
-    size = sum(os.path.getsize(path) for path in input_paths(job))
+    size = sum(os.path.getsize(path) for path in jobs_lib.input_paths(job))
     with registry.blaming(task.name):
         count = task.num_input_examples(job.split) or 0
         return Size(size, count * seqio_tasks.draws(task, job.split))
@@ -94,7 +86,7 @@ def _size(task: pipeline.DeclaredTask, job: Job) -> Size:
 
 def up_to_date(root: str, vocabulary: str, job: Job) -> Done | None:
     """Returns what is prepared of a job, if it is as it would be made now."""
-    done = made_before(root, vocabulary, job)
+    done = jobs_lib.made_before(root, vocabulary, job)
     if done and done.manifest.get('unseen'):
         print(
             f'{job} is prepared again: a function reads its data, so that nobody can tell whether '
@@ -122,7 +114,7 @@ def equal_splits(root: str, vocabulary: str, made: Sequence[Done]) -> Iterator[s
     new = {done.job for done in made}
     for name in dict.fromkeys(job.task for job in new):
         same: dict[tuple[str, ...], list[str]] = {}
-        for split in pipeline.get(name).splits:
+        for split in registry.task(name).splits:
             try:
                 task = prepared.open_task(root, vocabulary, name, split)
             except (prepared.NotPrepared, errors.UserError):
@@ -173,7 +165,7 @@ def prepare(
         sizes, whole = resolve(mixtures, splits)
         for name in dict.fromkeys(job.task for job in sizes):  # Before any is prepared.
             with registry.blaming(name):
-                seqio_tasks.check(pipeline.get(name), pipeline.tokenizer())
+                seqio_tasks.check(registry.task(name), pipeline.tokenizer())
         fresh = {} if force else {job: up_to_date(root, vocabulary, job) for job in sizes}
         results = {job: done for job, done in fresh.items() if done}
         # Large ones first, so that no worker begins the largest when the others are done.
@@ -190,7 +182,7 @@ def prepare(
             def finished(done: Done) -> None:
                 results[done.job] = done
                 print(done, flush=True)
-                for bad in done.manifest['skipped']:
+                for bad in done.manifest['skipped'] or ():
                     place = f'{bad["path"]}:{bad["line"]}' if bad['line'] else bad['path']
                     print(f'  skipped {place}: {bad["reason"]}', flush=True)
 
@@ -200,11 +192,12 @@ def prepare(
                 elsewhere(todo, finished)
             else:
                 work = functools.partial(
-                    prepare_one, root=root, vocabulary=vocabulary, force=force, encoders=encoders
-                )
+                    jobs_lib.prepare_one, root=root, vocabulary=vocabulary, force=force,
+                    encoders=encoders,
+                )  # fmt: skip
                 own = shared if workers == 1 else None  # Others get it when they start.
                 threads = tokenizers.num_threads() // workers
-                with Pool(workers, start_worker, shared, threads) as processes:
+                with Pool(workers, jobs_lib.start_worker, shared, threads) as processes:
                     for done in processes.run(work, ((job, own) for job in todo)):
                         finished(done)
             for mixture, split in whole:
@@ -212,10 +205,10 @@ def prepare(
                 prepared.write_mixture(root, vocabulary, mixture.name, split, rates)
             for line in equal_splits(root, vocabulary, [results[job] for job in todo]):
                 print(line, flush=True)
-    results = [results[job] for job in sizes]
+    made = [results[job] for job in sizes]
     means = 'Beam' if elsewhere else f'{workers} process{"es" if workers > 1 else ""}'
-    print(_summary(results, time.monotonic() - started, means, root, vocabulary), flush=True)
-    return results
+    print(_summary(made, time.monotonic() - started, means, root, vocabulary), flush=True)
+    return made
 
 
 def _summary(
@@ -258,7 +251,7 @@ def make_vocabulary(
             return
         with pipeline.bound(None, root):
             sizes, _ = resolve(mixtures, splits)
-            tasks = {job: pipeline.get(job.task) for job in sizes}
+            tasks = {job: registry.task(job.task) for job in sizes}
             # More texts make no better vocabulary: an even share of them, the same each time.
             share = 1 + sum(size.examples for size in sizes.values()) // _MOST_EXAMPLES
             langs = {
