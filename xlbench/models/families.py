@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from xlbench.system import errors
+from xlbench.system.files import Setting
 
 if TYPE_CHECKING:
     import flax.linen as nn
 
     from xlbench.models.layers import TransformerConfig
 
-Fields = dict[str, int | float | bool | str]  # Of a config.
+Fields = dict[str, Setting]  # Of a config.
 
 
 @dataclasses.dataclass(frozen=True)
