@@ -91,7 +91,7 @@ def load(
         if value is not None:
             does = 'gives labels' if opened.labels else 'writes its answers'
             raise UserError(f'{name} is for retrievers, and {spec} {does}; leave it out')
-    kind: type[Model | Classifier | Tagger] = KINDS.get(opened.objective.view) or (
+    kind: type[Model | Classifier | Tagger] = KINDS.get(type(opened.objective).view) or (
         LanguageModel if opened.model.decoder_only else Model
     )
     return kind(spec, opened, devices, **sizes)
