@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import shutil
 
 import edits
@@ -17,7 +18,7 @@ from nightly import nightly
 
 from xlbench import config as config_lib, convert, models, runs
 from xlbench.data import tokenizers
-from xlbench.huggingface import checkpoint, tensors
+from xlbench.huggingface import checkpoint, peft, tensors
 from xlbench.models import lora
 from xlbench.system import errors
 from xlbench.training import checkpoints
@@ -73,6 +74,11 @@ def params_of(workdir, step=0):
     return checkpoints.read_params(str(workdir), step, list(shapes))
 
 
+def params_in(folder):
+    params = checkpoint.load_params(checkpoint.open(str(folder)))
+    return traverse_util.flatten_dict(params, sep='/')
+
+
 def assert_same(left, right):
     assert left.keys() == right.keys()
     jax.tree.map(np.testing.assert_array_equal, dict(left), dict(right))
@@ -108,6 +114,10 @@ def test_other_families_there_and_back(tmp_path, family, fields):
     run(tmp_path / 'one', tmp_path / 'run')
     config = config_lib.read_config(str(tmp_path / 'run'))
     assert runs.build_model(config.model, 0).config == model.config
+    assert_it_comes_back(tmp_path)
+
+
+def assert_it_comes_back(tmp_path):
     run(tmp_path / 'run', tmp_path / 'two')
     one, two = (edits.content(tmp_path / name) for name in ('one', 'two'))
     assert one.items() <= two.items()
@@ -123,9 +133,7 @@ def test_a_roberta_stays_one(tmp_path):
     ids = dict(pad_id=1, eos_id=2, bos_id=0, decoder_start_id=0, model_type='roberta')
     checkpoint.save(tmp_path / 'one', 'bert', model.config, params, ids, sorted(files.iterdir()))
     run(tmp_path / 'one', tmp_path / 'run')
-    run(tmp_path / 'run', tmp_path / 'two')
-    one, two = (edits.content(tmp_path / name) for name in ('one', 'two'))
-    assert one.items() <= two.items()
+    assert_it_comes_back(tmp_path)
     about = json.loads((tmp_path / 'two' / 'config.json').read_text())
     assert (about['model_type'], about['architectures']) == ('roberta', ['RobertaModel'])
     text = tokenizer_files.SENTENCES['de']
@@ -136,14 +144,14 @@ def test_a_roberta_stays_one(tmp_path):
 def test_the_workdir_is_a_workdir(folder, workdir):
     config = config_lib.read_config(str(workdir))
     model = runs.build_model(config.model, 0)
-    expected = traverse_util.flatten_dict(checkpoint.load_params(checkpoint.open(str(folder))))
+    expected = params_in(folder)
     boxes = checkpoint.boxed_params(model)
     shapes = traverse_util.unflatten_dict({n: box.value for n, box in boxes.items()}, sep='/')
     place = jax.sharding.SingleDeviceSharding(jax.devices()[0])
     loaded = checkpoints.load_params(
         str(workdir), 0, shapes, jax.tree.map(lambda leaf: place, shapes)
     )
-    assert_same(traverse_util.flatten_dict(loaded), expected)
+    assert_same(traverse_util.flatten_dict(loaded, sep='/'), expected)
     assert checkpoints.find_step(str(workdir), 'best') == 0
     tokenizer = tokenizers.load(config.data.vocabulary, config.data.root)
     assert tokenizer.vocab_size == model.config.vocab_size
@@ -155,9 +163,8 @@ def test_the_workdir_is_a_workdir(folder, workdir):
 @pytest.mark.parametrize('dtype', ['bfloat16', 'float16'])
 def test_types_of_the_weights(workdir, tmp_path, dtype):
     run(workdir, tmp_path / 'half', f'--dtype={dtype}')
-    found = checkpoint.open(str(tmp_path / 'half'))
-    assert found.config['dtype'] == dtype
-    widened = traverse_util.flatten_dict(checkpoint.load_params(found), sep='/')
+    assert checkpoint.open(str(tmp_path / 'half')).config['dtype'] == dtype
+    widened = params_in(tmp_path / 'half')
     for name, value in params_of(workdir).items():
         rounded = jnp.asarray(value).astype(dtype).astype(jnp.float32)
         np.testing.assert_array_equal(widened[name], rounded)
@@ -191,12 +198,6 @@ def test_extra_tokens(folder, workdir, tmp_path, pieces, capsys):
     assert checkpoint.open(str(tmp_path / 'out')).model['vocab_size'] == pieces + 5
 
 
-def test_extra_tokens_have_to_be_new(folder, tmp_path):
-    with pytest.raises(errors.UserError, match=r'</s>'):
-        run(folder, tmp_path / 'more', '--extra_tokens=</s>')
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_run_with_the_sample_vocabulary(tiny_root, tmp_path, pieces):
     """vocab_size 0 in a config; the vocabulary is a SentencePiece model alone."""
     _, params = fresh('mt5', vocab_size=128)
@@ -206,10 +207,7 @@ def test_a_run_with_the_sample_vocabulary(tiny_root, tmp_path, pieces):
     run(tmp_path / 'run', tmp_path / 'out')
     found = checkpoint.open(str(tmp_path / 'out'))
     assert found.model['vocab_size'] == 128
-    assert_same(
-        traverse_util.flatten_dict(checkpoint.load_params(found)),
-        traverse_util.flatten_dict(params),
-    )
+    assert_same(params_in(tmp_path / 'out'), traverse_util.flatten_dict(params, sep='/'))
     text = 'wer als die alte Brücke'
     ours = tokenizers.load('sample', str(tiny_root)).encode(text)
     theirs = tokenizers.load(str(tmp_path / 'out'), '').encode(text)
@@ -233,7 +231,7 @@ def adapted(tiny_root, tmp_path_factory):
     _, params = fresh('mt5', vocab_size=128)
     flat = traverse_util.flatten_dict(params, sep='/')
     rng = np.random.default_rng(0)
-    for name in [name for name in flat if 'attention/' in name and name.endswith('/kernel')]:
+    for name in [name for name in flat if re.search('(attention|mlp)/.*kernel$', name)]:
         *stack, out, into = flat[name].shape
         scope = name.removesuffix('/kernel')
         flat[f'{scope}/lora_a'] = rng.normal(size=(*stack, 4, into)).astype('f4')
@@ -251,11 +249,8 @@ def test_lora_is_merged(adapted, tmp_path, capsys):
     workdir, params = adapted
     run(workdir, tmp_path / 'out', '--step=7')
     assert 'LoRA is merged' in capsys.readouterr().out
-    found = traverse_util.flatten_dict(
-        checkpoint.load_params(checkpoint.open(str(tmp_path / 'out'))), sep='/'
-    )
     merged = traverse_util.flatten_dict(lora.merge(params), sep='/')
-    assert_same(found, merged)
+    assert_same(params_in(tmp_path / 'out'), merged)
 
 
 def test_lora_is_separate(adapted, tmp_path):
@@ -266,11 +261,25 @@ def test_lora_is_separate(adapted, tmp_path):
         'adapter_model.safetensors',
     ]
     config = tensors.read_json(tmp_path / 'out' / 'adapter_config.json')
-    assert config['base_model_name_or_path'] == 'google/mt5-small' and config['r'] == 4
+    assert config['base_model_name_or_path'] == 'google/mt5-small'
+    assert (config['r'], config['lora_alpha']) == (4, 2.0)
     arrays = safetensors.numpy.load_file(str(tmp_path / 'out' / 'adapter_model.safetensors'))
+    assert sorted(arrays) == sorted(
+        f'base_model.model.{module}.lora_{side}.weight'
+        for module in config['target_modules']
+        for side in 'AB'
+    )
+    # Every part of a fused kernel is an adapter of its own.
     qkv = params['encoder']['layers_0']['attention']['qkv']['lora_a']
-    name = 'base_model.model.encoder.block.0.layer.0.SelfAttention.k.lora_A.weight'
-    np.testing.assert_array_equal(arrays[name], qkv[1])
+    for part, letter in enumerate('qkv'):
+        name = f'base_model.model.encoder.block.0.layer.0.SelfAttention.{letter}.lora_A.weight'
+        np.testing.assert_array_equal(arrays[name], qkv[part])
+    name = 'base_model.model.decoder.block.1.layer.2.DenseReluDense.wo.lora_B.weight'
+    mlp = params['decoder']['layers_1']['mlp']['wo']
+    np.testing.assert_array_equal(arrays[name], mlp['lora_b'])
+    entries = checkpoint.names('mt5', fresh('mt5', vocab_size=128)[0].config)
+    with pytest.raises(errors.UserError, match='has none for head/kernel; leave the flag out'):
+        peft.adapter(entries, {'head/lora_a': np.ones((2, 3))}, 'x')
 
 
 @pytest.mark.parametrize(
@@ -282,6 +291,7 @@ def test_lora_is_separate(adapted, tmp_path):
         ('workdir', ['--dtype=int8'], 'invalid choice'),
         ('folder', ['--step=0'], '--step has no meaning for .* is a Hugging Face checkpoint'),
         ('folder', ['--dtype=bfloat16'], '--dtype has no meaning'),
+        ('folder', ['--extra_tokens=</s>'], '</s>'),
         ('nothing', [], 'is neither a folder nor a hub name'),
     ],
 )
@@ -293,7 +303,9 @@ def test_mistakes_leave_nothing(workdir, folder, tmp_path, which, options, messa
 
 
 def test_an_existing_target_stays(folder, workdir, tmp_path):
+    (tmp_path / 'out').mkdir()
+    (tmp_path / 'out' / 'mine').touch()
     for source in (folder, workdir):
         with pytest.raises(errors.UserError, match='exists already'):
-            run(source, tmp_path)
-    assert not list(tmp_path.iterdir())
+            run(source, tmp_path / 'out')
+    assert [*tmp_path.rglob('*')] == [tmp_path / 'out', tmp_path / 'out' / 'mine']

@@ -4,7 +4,6 @@ import json
 import os
 import pickle
 import pickletools
-import random
 import struct
 import zipfile
 
@@ -33,6 +32,11 @@ def assert_same(found, arrays):
         value = found[name].read()
         assert (value.dtype, value.shape) == (array.dtype, array.shape), name
         np.testing.assert_array_equal(value, array)
+
+
+def refused(folder, words):
+    with edits.refused(words):
+        tensors.find(folder)
 
 
 def specs(arrays):
@@ -80,8 +84,7 @@ def test_shards_and_their_index(tmp_path):
     assert_same(tensors.find(tmp_path), arrays)
     assert not list(tmp_path.glob('.*'))
     (tmp_path / files[1]).unlink()
-    with pytest.raises(errors.UserError, match=rf'names the shard {files[1]}, which is not'):
-        tensors.find(tmp_path)
+    refused(tmp_path, rf'names the shard {files[1]}, which is not')
 
 
 @pytest.mark.parametrize(
@@ -94,28 +97,21 @@ def test_shards_and_their_index(tmp_path):
 def test_an_index_stays_in_its_folder(tmp_path, file):
     index = tmp_path / 'model.safetensors.index.json'
     index.write_text(json.dumps({'weight_map': {'a': file}}))
-    with pytest.raises(errors.UserError, match=r'shards lie beside it|Expected `str`'):
-        tensors.find(tmp_path)
+    refused(tmp_path, r'shards lie beside it|Expected `str`')
 
 
 def test_an_index_that_lies(tmp_path):
     index = tmp_path / 'model.safetensors.index.json'
     safetensors.numpy.save_file({'a': np.ones(2)}, str(tmp_path / 'x.safetensors'))
     index.write_text(json.dumps({'weight_map': {'a': 'x.safetensors', 'b': 'x.safetensors'}}))
-    with pytest.raises(errors.UserError, match=r'x.safetensors lacks the tensor b'):
-        tensors.find(tmp_path)
+    refused(tmp_path, r'x.safetensors lacks the tensor b')
     for text in ('{', '[]', '{}', '{"weight_map": []}'):
         index.write_text(text)
-        with edits.refused(r'index.json(: | has no)'):
-            tensors.find(tmp_path)
-
-
-def test_nothing_there(tmp_path):
-    with pytest.raises(errors.UserError, match='has no weights'):
-        tensors.find(tmp_path)
+        refused(tmp_path, r'index.json(: | has no)')
 
 
 def test_truncated_safetensors(tmp_path):
+    refused(tmp_path, 'has no weights')
     file = tmp_path / 'model.safetensors'
     arrays = {name: np.full((4, 5), i, np.float32) for i, name in enumerate('abc')}
     tensors.write(tmp_path, specs(arrays))
@@ -128,8 +124,7 @@ def test_truncated_safetensors(tmp_path):
         (0, 'header too small'),
     ):
         file.write_bytes(whole[:cut])
-        with edits.refused(rf'^{file} is no whole safetensors file \({reason}\)'):
-            tensors.find(tmp_path)
+        refused(tmp_path, rf'^{file} is no whole safetensors file \({reason}\)')
 
 
 @pytest.mark.parametrize(
@@ -143,15 +138,15 @@ def test_truncated_safetensors(tmp_path):
         ({'dtype': 'F32', 'shape': [1]}, 'missing field `data_offsets`'),
         ([], 'invalid length 0'),
         ({'dtype': 'F8_E4M3', 'shape': [16], 'data_offsets': [0, 16]}, "is of type 'F8_E4M3'"),
+        ({'dtype': 'F32', 'shape': [4] + [1] * 99_999, 'data_offsets': [0, 16]},
+         'has 100000 axes; at most 64 are allowed'),
     ],
-)
+)  # fmt: skip
 def test_forged_safetensors(tmp_path, entry, message):
     file = forge(tmp_path, {'t': entry}, 16)
-    with edits.refused(f'^{file}.*{message}'):
-        tensors.find(tmp_path)
+    refused(tmp_path, f'^{file}.*{message}')
     file.write_bytes(struct.pack('<Q', 1 << 62) + file.read_bytes()[8:])
-    with pytest.raises(errors.UserError, match='is no whole safetensors file'):
-        tensors.find(tmp_path)
+    refused(tmp_path, 'is no whole safetensors file')
 
 
 @pytest.mark.parametrize('name', tensors.WEIGHT_FILES)
@@ -206,8 +201,7 @@ def test_the_model_of_a_fairseq_checkpoint_is_taken(tmp_path, legacy):
     bin_files.save(tmp_path / 'pytorch_model.bin', content, legacy)
     assert_same(tensors.find(tmp_path), ARRAYS)
     bin_files.save(tmp_path / 'pytorch_model.bin', content['last_optimizer_state']['state'], legacy)
-    with pytest.raises(errors.UserError, match='0 is not a name of a tensor'):
-        tensors.find(tmp_path)
+    refused(tmp_path, '0 is not a name of a tensor')
 
 
 def test_views_of_one_storage(tmp_path):
@@ -263,11 +257,11 @@ def test_hostile_pickles_run_nothing(tmp_path, what, legacy):
     proof = tmp_path / 'proof'
     content = hostile(proof)[what]
     file = tmp_path / 'pytorch_model.bin'
-    bin_files.save(file, content, legacy) if legacy else bin_files.write_zip(
-        file, *bin_files.dumps(content)
-    )
-    with edits.refused(f'{file} is refused; none of its code was run'):
-        tensors.find(tmp_path)
+    if legacy:
+        bin_files.save(file, content, legacy)
+    else:
+        bin_files.write_zip(file, *bin_files.dumps(content))
+    refused(tmp_path, f'{file} is refused; none of its code was run')
     assert not proof.exists()
 
 
@@ -313,21 +307,16 @@ STORAGE = (
         (STORAGE.replace(b'storage', b'modules') + b'.', 'no plain storage'),
         (STORAGE.replace(b'torch\nFloatStorage', b'collections\nOrderedDict') + b'.', 'stores'),
         # Broken ones.
-        (b'', 'is cut short'),
-        (b'\xff', 'is cut short'),
-        (b'}', 'is cut short'),
-        (b's.', 'is cut short'),
-        (b't.', 'is cut short'),
-        (b'h\x07.', 'is cut short'),
-        (b'X\xff\xff\xff\x7fx.', 'is cut short'),
+        *((data, 'is cut short') for data in (
+            b'', b'\xff', b'}', b's.', b't.', b'h\x07.', b'X\xff\xff\xff\x7fx.',
+        )),
         (b']r\xff\xff\xff\xff.', 'holds a list, not a dict'),
         (b'}X\x01\x00\x00\x00xK\x01s.', "'x' is not a tensor"),
     ],
-)
+)  # fmt: skip
 def test_forged_opcodes(tmp_path, data, match):
     bin_files.write_zip(tmp_path / 'pytorch_model.bin', data)
-    with edits.refused(f'pytorch_model.bin.*{match}'):
-        tensors.find(tmp_path)
+    refused(tmp_path, f'pytorch_model.bin.*{match}')
 
 
 def test_every_opcode_is_known_or_refused(tmp_path):
@@ -343,25 +332,16 @@ def test_every_opcode_is_known_or_refused(tmp_path):
 @pytest.mark.parametrize(
     'shape, strides, offset',
     [
-        ((3,), (1,), 0),
-        ((2,), (1,), 1),
-        ((2,), (1 << 62,), 0),
-        ((1 << 40,), (0,), 0),
-        ((1 << 40, 1 << 40), (1, 1), 0),
-        ((2,), (-1,), 1),
-        ((-1,), (1,), 0),
-        ((2,), (1,), -1),
-        ((2, 1), (1,), 0),
-        ((2.0,), (1,), 0),
-        ((2,), (True,), 0),
+        ((3,), (1,), 0), ((2,), (1,), 1), ((2,), (1 << 62,), 0), ((1 << 40,), (0,), 0),
+        ((1 << 40, 1 << 40), (1, 1), 0), ((2,), (-1,), 1), ((-1,), (1,), 0), ((2,), (1,), -1),
+        ((2, 1), (1,), 0), ((2.0,), (1,), 0), ((2,), (True,), 0),
     ],
-)
+)  # fmt: skip
 def test_views_stay_in_their_storage(tmp_path, shape, strides, offset):
     storage = bin_files.Storage('0', np.ones(2, np.float32))
     content = {'w': bin_files.View(storage, shape, strides, offset)}
     bin_files.save(tmp_path / 'pytorch_model.bin', content)
-    with edits.refused('pytorch_model.bin: tensor w '):
-        tensors.find(tmp_path)
+    refused(tmp_path, 'pytorch_model.bin: tensor w ')
 
 
 def test_storages_are_what_the_file_holds(tmp_path):
@@ -370,11 +350,9 @@ def test_storages_are_what_the_file_holds(tmp_path):
     storages['0'].values = np.ones(4, np.float32)
     file = tmp_path / 'pytorch_model.bin'
     bin_files.write_zip(file, data, storages)
-    with pytest.raises(errors.UserError, match=r'tensor w of shape \[8\] does not fit'):
-        tensors.find(tmp_path)
+    refused(tmp_path, r'tensor w of shape \[8\] does not fit')
     bin_files.write_zip(file, data)
-    with pytest.raises(errors.UserError, match='tensor w has no numbers'):
-        tensors.find(tmp_path)
+    refused(tmp_path, 'tensor w has no numbers')
 
 
 def test_zip_members(tmp_path):
@@ -382,19 +360,15 @@ def test_zip_members(tmp_path):
     file = tmp_path / 'pytorch_model.bin'
     for name in ('archive/../../x', '../x', 'other/data/1', 'archive/data/..'):
         bin_files.write_zip(file, data, storages, **{name: b'x'})
-        with pytest.raises(errors.UserError, match='lies outside of archive/'):
-            tensors.find(tmp_path)
+        refused(tmp_path, 'lies outside of archive/')
     bin_files.write_zip(file, data, storages, root='a/b')
-    with pytest.raises(errors.UserError, match='has not exactly one'):
-        tensors.find(tmp_path)
+    refused(tmp_path, 'has not exactly one')
     with zipfile.ZipFile(file, 'w', zipfile.ZIP_DEFLATED) as archive:
         archive.writestr('archive/data.pkl', data)
-    with pytest.raises(errors.UserError, match='is compressed'):
-        tensors.find(tmp_path)
+    refused(tmp_path, 'is compressed')
     with pytest.warns(UserWarning, match='Duplicate'):
         bin_files.write_zip(file, data, storages, **{'archive/data/0': b'x'})
-    with pytest.raises(errors.UserError, match='two members'):
-        tensors.find(tmp_path)
+    refused(tmp_path, 'two members')
 
 
 @pytest.mark.parametrize(
@@ -417,17 +391,9 @@ def test_tensors_fill_a_safetensors_file(tmp_path, offsets, size, message):
     if not message:
         assert len(tensors.find(tmp_path)) == len(safetensors.numpy.load_file(str(file))) == 2
         return
-    with edits.refused(message):
-        tensors.find(tmp_path)
+    refused(tmp_path, message)
     with pytest.raises(safetensors.SafetensorError):
         safetensors.numpy.load_file(str(file))
-
-
-def test_a_shape_of_many_dimensions_is_refused_at_once(tmp_path):
-    entry = {'dtype': 'F32', 'shape': [1] * 100_000, 'data_offsets': [0, 4]}
-    forge(tmp_path, {'t': entry}, 4)
-    with pytest.raises(errors.UserError, match='has 100000 axes; at most 64 are allowed'):
-        tensors.find(tmp_path)
 
 
 @pytest.mark.parametrize('legacy', [False, True])
@@ -437,30 +403,4 @@ def test_truncated_bin(tmp_path, legacy):
     whole = file.read_bytes()
     for cut in (len(whole) - 1, len(whole) - 70, 100, 10, 1, 0):
         file.write_bytes(whole[:cut])
-        with edits.refused('pytorch_model.bin'):
-            tensors.find(tmp_path)
-
-
-@pytest.mark.parametrize('kind', ['zip', 'legacy', 'safetensors'])
-def test_damaged_files_are_read_or_refused(tmp_path, kind):
-    """Bytes changed, lost and added at random: one plain line, if anything."""
-    arrays = {'a.w': np.arange(12, dtype=np.float32).reshape(3, 4), 'b': np.ones(3, np.float16)}
-    file = tmp_path / ('model.safetensors' if kind == 'safetensors' else 'pytorch_model.bin')
-    if kind == 'safetensors':
-        tensors.write(tmp_path, specs({name: array.astype('f4') for name, array in arrays.items()}))
-    else:
-        bin_files.save(file, arrays, kind == 'legacy')
-    whole, rng, refusals = file.read_bytes(), random.Random(0), 0
-    for _ in range(400):
-        data = bytearray(whole)
-        for _ in range(rng.choice((1, 1, 2, 5))):
-            at, added = rng.randrange(len(data)), rng.randbytes(rng.randrange(1, 9))
-            data[at : at + rng.randrange(9)] = rng.choice((b'', added))
-        file.write_bytes(data)
-        try:
-            for stored in tensors.find(tmp_path).values():
-                stored.read()
-        except errors.UserError as error:
-            refusals += 1
-            assert str(error).isprintable() and str(file) in str(error)
-    assert refusals > 200
+        refused(tmp_path, 'pytorch_model.bin')

@@ -5,11 +5,11 @@ import math
 import types
 
 import edits
-import flax.traverse_util
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import references
 import tokenizer_files
 
 from xlbench import models
@@ -41,11 +41,9 @@ def test_marks_equal_the_golden_cases(golden):
     for case in cases:
         given, expected = case['inputs'], case['expected']
         settings = marks.Settings(
-            keywords=given['keyword_ratio'],
-            redundancy=given['redundancy_threshold'],
-            topics=given['topic_ratio'],
-            official=True,
-        )
+            keywords=given['keyword_ratio'], redundancy=given['redundancy_threshold'],
+            topics=given['topic_ratio'], official=True,
+        )  # fmt: skip
         utterances = utterances_of(given['words'], given['losses'])
         chosen = marks.keywords(utterances, settings)
         names = len(expected['speakers_any_order'])
@@ -60,10 +58,8 @@ def test_marks_equal_the_golden_cases(golden):
 
 
 def test_a_share_of_less_than_a_word_selects_none():
-    utterances = [
-        marks.Utterance('A', ('hello', 'there')),
-        marks.Utterance('B', ('hi', 'you'), (1.2, 3.4)),
-    ]
+    said = ('A', ('hello', 'there')), ('B', ('hi', 'you'), (1.2, 3.4))
+    utterances = [marks.Utterance(*one) for one in said]
     assert marks.keywords(utterances, marks.Settings()) == ['A', 'B', 'hello', 'there']
     official = marks.keywords(utterances, marks.Settings(official=True))
     assert official == ['A', 'B', 'hello', 'there', 'you']
@@ -170,14 +166,7 @@ def dialogpt(tmp_path_factory):
     tokenizer_files.write(files, 'gpt2')
     sizes = dict(emb_dim=16, num_heads=2, head_dim=8, mlp_dim=32, num_layers=1, vocab_size=901)
     model = models.build('gpt2', 'sample', **sizes, max_positions=64)
-    numbers = np.random.default_rng(0)
-    params = flax.traverse_util.unflatten_dict(
-        {
-            path: numbers.normal(size=box.value.shape).astype(np.float32)
-            for path, box in checkpoint.boxed_params(model).items()
-        },
-        sep='/',
-    )
+    params = references.random_params(model, 1.0)
     copied = [path for path in files.iterdir() if path.name != 'config.json']
     ids = dict(pad_id=900, eos_id=900)
     checkpoint.save(where / 'model', 'gpt2', model.config, params, ids, copied)

@@ -96,10 +96,8 @@ def write_run(kind: str, folder: pathlib.Path) -> Run:
     params = jax.tree.map(lambda x: 30 * x if x.ndim > 1 else x, jax.device_get(params))
     checkpoints.save_params(str(workdir), 0, params)
     evaluate.main(['evaluate', f'--workdir={workdir}', '--split=test', '--step=last'])
-    lines = (workdir / 'eval' / '0' / 'test' / task / 'predictions.jsonl').read_text()
-    return Run(
-        kind, workdir, records, [json.loads(line)['prediction'] for line in lines.splitlines()]
-    )
+    lines = (workdir / 'eval' / '0' / 'test' / task / 'predictions.jsonl').read_text().splitlines()
+    return Run(kind, workdir, records, [json.loads(line)['prediction'] for line in lines])
 
 
 @pytest.fixture(scope='module')
@@ -161,14 +159,15 @@ def test_an_exported_folder_answers_alike(made, models, tmp_path):
         texts = [record.get('words') or sides(record) for record in made[kind].records[:9]]
         call = model.tag if kind == 'words' else model.classify
         own = models[kind].tag if kind == 'words' else models[kind].classify
-        assert [a.tags if kind == 'words' else a.label for a in call(texts)] == [
-            a.tags if kind == 'words' else a.label for a in own(texts)
-        ]
+        found, expected = (
+            [a.tags if kind == 'words' else a.label for a in answers(texts)]
+            for answers in (call, own)
+        )
+        assert found == expected
         convert.main(['convert', str(folder), str(tmp_path / f'{kind}_again')])
         again = predict.load(str(tmp_path / f'{kind}_again'), batch_size=8, max_input_length=20)
-        assert again.labels == model.labels and call(texts[:1]) == getattr(again, call.__name__)(
-            texts[:1]
-        )
+        assert again.labels == model.labels
+        assert getattr(again, call.__name__)(texts[:1]) == call(texts[:1])
     config = json.loads((tmp_path / 'texts' / 'config.json').read_text())
     for changes, message in (
         ({'problem_type': 'regression'}, 'chooses no single label: its problem_type is regression'),
@@ -177,6 +176,8 @@ def test_an_exported_folder_answers_alike(made, models, tmp_path):
         (tmp_path / 'texts' / 'config.json').write_text(json.dumps(config | changes))
         with pytest.raises(UserError, match=message):
             predict.load(str(tmp_path / 'texts'))
+    with pytest.raises(UserError, match=r'length is 600, but .* has positions for 32 tok'):
+        predict.load(str(made['texts'].workdir), max_input_length=600)
 
 
 def test_tags_of_another_program_are_read_from_first_pieces(made, tmp_path, capsys):
@@ -202,13 +203,6 @@ def test_a_model_that_diverged_is_said_to(models, monkeypatch):
         monkeypatch.setattr(model, '_params', jax.tree.map(lambda x: x * np.nan, model._params))
         with pytest.raises(UserError, match=r'are not finite: the training .* has diverged'):
             getattr(model, call)(['the words'])
-
-
-def test_no_more_tokens_than_positions(made):
-    with pytest.raises(
-        UserError, match=r'max_input_length is 600, but .* has positions for 32 tok'
-    ):
-        predict.load(str(made['texts'].workdir), max_input_length=600)
 
 
 @pytest.mark.parametrize(
@@ -260,19 +254,16 @@ def test_labels_of_lines_and_records(call, made, models):
     scored = call('texts', 'in.txt', lines(*texts), '--scores').splitlines()
     for line, answer in zip(scored, found, strict=True):
         probability, label = line.split('\t')
-        assert (float(probability), label) == (
-            pytest.approx(answer.probability, abs=1e-4), answer.label
-        )  # fmt: skip
+        assert float(probability) == pytest.approx(answer.probability, abs=1e-4)
+        assert label == answer.label
     best = call('texts', 'in.txt', lines(texts[0]), '--num_return=2').splitlines()
     assert best == [f'1\t{label}' for label in list(found[0].probabilities)[:2]]
     pairs = [sides(record) for record in made['pairs'].records[:3]]
     expected = [a.label for a in models['pairs'].classify(pairs)]
     assert call('pairs', 'in.tsv', lines(*('\t'.join(p) for p in pairs))) == lines(*expected)
     records = [{'id': i, 'premise': a, 'hypothesis': b} for i, (a, b) in enumerate(pairs)]
-    out = call(
-        'pairs', 'in.jsonl', lines(*map(json.dumps, records)), '--field=premise,hypothesis',
-        '--scores',
-    )  # fmt: skip
+    flags = '--field=premise,hypothesis', '--scores'
+    out = call('pairs', 'in.jsonl', lines(*map(json.dumps, records)), *flags)
     rows = [json.loads(line) for line in out.splitlines()]
     assert [row.pop('prediction') for row in rows] == expected
     assert all(0.3 < row.pop('score') <= 1 for row in rows) and rows == records
@@ -305,38 +296,30 @@ def test_tables_keep_their_columns(call, made, models, tmp_path):
     assert out == 'tokens,prediction\n' + lines(*map(','.join, zip(sentences, tags, strict=True)))
 
 
-def test_parquet_is_read_and_becomes_jsonl(call, made, models, tmp_path):
-    import pyarrow
-    from pyarrow import parquet
-
-    texts = [sides(record)[0] for record in made['texts'].records[:3]]
-    columns = {'text': texts, 'n': [1, None, 3], 'tags': [['a'], [], ['b', 'c']]}
-    parquet.write_table(pyarrow.table(columns), tmp_path / 'kept.parquet')
-    labels = [answer.label for answer in models['texts'].classify(texts)]
-    # The fixture writes a text; the table is named by a flag that comes later.
-    flags = f'--input={tmp_path / "kept.parquet"}'
-    out = [json.loads(line) for line in call('texts', 'in.txt', '', flags).splitlines()]
-    assert [row['prediction'] for row in out] == labels
-    assert [(row['n'], row['tags']) for row in out] == [(1, ['a']), (None, []), (3, ['b', 'c'])]
-    out = call('texts', 'in.txt', '', flags, '--format=csv').splitlines()
-    assert out[0] == 'text,n,tags,prediction' and out[2].endswith(f',,[],{labels[1]}')
-
-
-def test_parquet_is_written_where_the_name_of_the_output_says_it(call, made, models, tmp_path):
+def test_parquet_is_read_and_written(call, made, models, tmp_path):
     import pyarrow
     from pyarrow import parquet
 
     texts = [sides(record)[0] for record in made['texts'].records[:3]]
     found = models['texts'].classify(texts)
-    columns = {'text': texts, 'n': pyarrow.array([1, None, 3], pyarrow.int8())}
+    labels = [answer.label for answer in found]
+    numbers, tags = [1, None, 3], [['a'], [], ['b', 'c']]
+    columns = {'text': texts, 'n': pyarrow.array(numbers, pyarrow.int8()), 'tags': tags}
     parquet.write_table(pyarrow.table(columns), tmp_path / 'kept.parquet')
+    # The fixture writes a text; the table is named by a flag that comes later.
+    flags = f'--input={tmp_path / "kept.parquet"}'
+    out = [json.loads(line) for line in call('texts', 'in.txt', '', flags).splitlines()]
+    assert [row['prediction'] for row in out] == labels
+    assert [row['n'] for row in out] == numbers and [row['tags'] for row in out] == tags
+    out = call('texts', 'in.txt', '', flags, '--format=csv').splitlines()
+    assert out[0] == 'text,n,tags,prediction' and out[2].endswith(f',,[],{labels[1]}')
+    # As Parquet, where the name of the output says so.
     output = tmp_path / 'out.parquet'
-    flags = f'--input={tmp_path / "kept.parquet"}', f'--output={output}', '--scores'
-    assert call('texts', 'in.txt', '', *flags) == ''
+    assert call('texts', 'in.txt', '', flags, f'--output={output}', '--scores') == ''
     table = parquet.read_table(output)
-    assert table.schema.field('n').type == pyarrow.int8() and table['n'].to_pylist() == [1, None, 3]
-    assert table.column_names == ['text', 'n', 'prediction', 'score']
-    assert table['prediction'].to_pylist() == [answer.label for answer in found]
+    assert table.schema.field('n').type == pyarrow.int8() and table['n'].to_pylist() == numbers
+    assert table.column_names == ['text', 'n', 'tags', 'prediction', 'score']
+    assert table['prediction'].to_pylist() == labels
     scores = [answer.probability for answer in found]
     assert table['score'].to_pylist() == pytest.approx(scores, abs=1e-4)
     # Of a CSV, whose cells are texts; tags are lists.
@@ -497,9 +480,8 @@ def test_a_classifier_says_what_is_too_toxic_for_a_build_of_mrs(made, models):
     expected = [answer.probabilities['bad'] for answer in models['texts'].classify(texts)]
     assert plugins.scorer(folder, 'bad')(texts, 'en') == pytest.approx(expected, rel=1e-4)
     limit = sorted(expected)[6] - 1e-6
-    options = mock.Mock(
-        toxicity=folder, max_toxicity=limit, strict_toxicity='', toxic_label='bad'
-    )
+    fields = dict(toxicity=folder, max_toxicity=limit, strict_toxicity='', toxic_label='bad')
+    options = mock.Mock(**fields)
     kept = pairs.not_toxic(options, texts, 'en', [False] * 12)
     assert kept == [probability <= limit for probability in expected] and kept.count(False) == 6
     assert re.fullmatch('classifier [0-9a-f]{16}', plugins.scorer_identity(folder))

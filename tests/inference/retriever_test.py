@@ -16,7 +16,7 @@ from xlbench import evaluate, models, predict
 from xlbench.data import prepared, tokenizers
 from xlbench.huggingface import checkpoint
 from xlbench.inference import retriever as retriever_lib
-from xlbench.inference.answering import Example, Prediction
+from xlbench.inference.answering import Example
 from xlbench.system.errors import UserError
 
 GERMAN = ['magst du Tee', 'wie ist es heute mit Regen', 'wer kennt Brot']
@@ -161,31 +161,11 @@ def test_a_stream_in_two_languages(retriever):
 def test_relevance_is_of_pairs(retriever):
     """Each text is encoded alone: whatever stands beside it."""
     replies = ['ich liebe Tee', 'im Winter', 'ich liebe Tee']
-    found = retriever.relevance([GERMAN[0], GERMAN[0], GERMAN[1]], replies)
-    alone = [
-        retriever.relevance([message], [reply])[0]
-        for message, reply in zip([GERMAN[0], GERMAN[0], GERMAN[1]], replies, strict=True)
-    ]
+    messages = [GERMAN[0], GERMAN[0], GERMAN[1]]
+    found = retriever.relevance(messages, replies)
+    alone = [retriever.relevance([m], [r])[0] for m, r in zip(messages, replies, strict=True)]
     np.testing.assert_allclose(found, alone, atol=1e-4)
     assert np.abs(found).max() <= 20 * (1 + 1e-5)  # Cosines times the scale.
-
-
-def test_rerank_mixes_both_scores(retriever):
-    """The retriever alone, the generator alone, and between them."""
-    scored = {'ich liebe Tee': -1.0, 'im Winter': -2.0, 'kein Tee für mich': -4.0}
-    answers = [Prediction(text, score, -9.0, 3) for text, score in scored.items()]
-    relevance = retriever.relevance([GERMAN[0]] * 3, [answer.text for answer in answers])
-    for weight in (0.0, 0.4, 1.0):
-        rerank = predict.Relevance(retriever, weight)
-        (found, empty) = rerank.rerank([Example(GERMAN[0]), Example(' ')], [answers, answers])
-        scores = (1 - weight) * np.array([a.score for a in answers]) + weight * relevance
-        order = np.argsort(-scores)
-        assert [p.text for p in found] == [answers[i].text for i in order]
-        assert [p.score for p in found] == pytest.approx(scores[order].tolist(), abs=1e-4)
-        assert empty == answers
-    for weight in (-0.1, 1.1):
-        with pytest.raises(UserError, match=r'rerank_weight is .*; 0 to 1 is allowed'):
-            predict.Relevance(retriever, weight)
 
 
 # ---------------------------------------------------------------------------------------- languages
@@ -212,10 +192,10 @@ def test_languages(retriever, run, official):
         predict.load(str(run), batch_size=8).suggest(GERMAN)
 
 
-@pytest.mark.parametrize('count', [0, -1])
-def test_mistakes(retriever, count):
-    with pytest.raises(UserError, match=f'{count} suggestions are asked for; 1 or more'):
-        retriever.suggest(GERMAN, 'de', count)
+def test_mistakes(retriever):
+    for count in (0, -1):
+        with pytest.raises(UserError, match=f'{count} suggestions are asked for; 1 or more'):
+            retriever.suggest(GERMAN, 'de', count)
     with pytest.raises(UserError, match='a list of texts'):
         retriever.suggest('text', 'de')
 
@@ -252,23 +232,24 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize('damage', ['cut', 'empty', *DAMAGES])
-def test_a_damaged_file_is_replaced(run, retriever, damage, capsys):
+def test_a_damaged_file_is_replaced(run, retriever, capsys):
     expected = texts(retriever.suggest(GERMAN, 'de'))
     shutil.copytree(retriever._opened.workdir / 'responses', run / 'responses')
     paths = list((run / 'responses').iterdir())
     whole = {path: path.read_bytes() for path in paths}
-    for path in paths:
-        if damage in DAMAGES:
-            np.save(path, DAMAGES[damage](np.load(path)))
-        else:
-            path.write_bytes(whole[path][:-5] if damage == 'cut' else b'')
-    capsys.readouterr()
     found = predict.load(str(run), batch_size=8)
-    assert texts(found.suggest(GERMAN, 'de')) == expected
-    assert 'encoding 24 responses (de), kept in' in capsys.readouterr().err
-    repaired = [path for path in paths if path.read_bytes() == whole[path]]
-    assert len(repaired) == 1 and set((run / 'responses').iterdir()) == set(paths)
+    for damage in ('cut', 'empty', *DAMAGES):
+        for path, data in whole.items():
+            path.write_bytes(data[:-5] if damage == 'cut' else b'')
+            if damage in DAMAGES:
+                path.write_bytes(data)
+                np.save(path, DAMAGES[damage](np.load(path)))
+        found._sets.clear()
+        capsys.readouterr()
+        assert texts(found.suggest(GERMAN, 'de')) == expected
+        assert 'encoding 24 responses (de), kept in' in capsys.readouterr().err
+        repaired = [path for path in paths if path.read_bytes() == whole[path]]
+        assert len(repaired) == 1 and set((run / 'responses').iterdir()) == set(paths)
 
 
 def test_a_workdir_that_cannot_be_written(run, retriever, capsys):
@@ -332,10 +313,10 @@ def test_three_numbered_lines_for_a_message(call, retriever):
     lines = [GERMAN[0], '', GERMAN[1]]
     expected = [(n, s) for n, row in zip((1, 3), found, strict=True) for s in row]
     assert call('--target_lang=de', lines=lines) == [f'{n}\t{s.text}' for n, s in expected]
-    scored = [f'{n}\t{s.score:.4f}\t{s.text}' for n, s in expected]
-    assert [
-        line.split('\t')[::2] for line in call('--target_lang=de', '--scores', lines=lines)
-    ] == [line.split('\t')[::2] for line in scored]
+    scored = [line.split('\t') for line in call('--target_lang=de', '--scores', lines=lines)]
+    assert [(int(n), text) for n, _, text in scored] == [(n, s.text) for n, s in expected]
+    scores = [float(score) for _, score, _ in scored]
+    assert scores == pytest.approx([s.score for _, s in expected], abs=1e-3)
     one = call('--target_lang=de', '--num_return=1', lines=lines)
     assert one == [found[0][0].text, '', found[1][0].text]
     assert len(call('--target_lang=de', '--num_return=5', lines=lines)) == 10
@@ -348,21 +329,14 @@ def test_records_in_their_languages(call, retriever):
         {'inputs': '', 'target_lang': 'en'},
     ]
     found = [json.loads(line) for line in call('--scores', lines=list(map(json.dumps, records)))]
-    for record, row, n_best in zip(
-        records,
-        found,
-        [
-            *retriever.suggest([GERMAN[0]], 'de'),
-            *retriever.suggest(['do you like tea'], 'en'),
-            [],
-        ],
-        strict=True,
-    ):
+    expected = [
+        *retriever.suggest([GERMAN[0]], 'de'), *retriever.suggest(['do you like tea'], 'en'), []
+    ]  # fmt: skip
+    for record, row, n_best in zip(records, found, expected, strict=True):
         assert {key: row[key] for key in record} == record
         assert [p['prediction'] for p in row['predictions']] == [s.text for s in n_best]
-        assert [p['score'] for p in row['predictions']] == pytest.approx(
-            [s.score for s in n_best], abs=1e-4
-        )
+        scores = [p['score'] for p in row['predictions']]
+        assert scores == pytest.approx([s.score for s in n_best], abs=1e-4)
         assert all(set(p) == {'prediction', 'score'} for p in row['predictions'])
     single = call('--num_return=1', lines=list(map(json.dumps, records)))
     assert json.loads(single[2])['prediction'] == ''

@@ -1,6 +1,7 @@
 """Translation: engines, what is kept, the order of texts, files, and everything that may fail."""
 
 import contextlib
+import gzip
 import json
 import os
 import pathlib
@@ -22,22 +23,15 @@ import warm
 from nightly import nightly
 from shouting import asked
 
-from xlbench import convert
+from xlbench import convert, predict
 from xlbench.data import tokenizers
 from xlbench.prepare import stages
 from xlbench.system import errors
 from xlbench.system.errors import UserError
 from xlbench.translate import __main__ as translate, engines, external, jobs, neural, records
 
-TEXTS = [
-    'one',
-    'two',
-    '',
-    'one',
-    '\U0001f600 "three" — [x] ^y$ /z\\ {w} @ # * ...',
-    '   ',
-    'four\tfive',
-]
+STRANGE = '\U0001f600 "three" — [x] ^y$ /z\\ {w} @ # * ...'
+TEXTS = ['one', 'two', '', 'one', STRANGE, '   ', 'four\tfive']
 
 
 @pytest.fixture
@@ -50,7 +44,7 @@ def test_each_text_once_and_in_order(tmp_path, program):
     cache = str(tmp_path / 'cache')
     answers = jobs.translate(TEXTS, program, 'en', 'es', cache=cache)
     assert answers == [f'es:{t.upper()}' if t.strip() else '' for t in TEXTS]
-    assert asked(tmp_path) == ['one', 'two', TEXTS[4], 'four\tfive']
+    assert asked(tmp_path) == ['one', 'two', STRANGE, 'four\tfive']
     # Nothing is asked again; other languages and another version of the engine are.
     assert jobs.translate(TEXTS, program, 'en', 'es', cache=cache) == answers
     assert len(asked(tmp_path)) == 4
@@ -106,24 +100,17 @@ else:
 """
 
 
-@pytest.fixture
-def apertium(tmp_path, monkeypatch):
+def test_apertium(tmp_path, monkeypatch):
     path = tmp_path / 'bin' / 'apertium'
     path.parent.mkdir()
     path.write_text(APERTIUM.format(python=sys.executable))
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv('PATH', str(path.parent))
-
-
-def test_apertium(apertium):
     assert jobs.translate(['a house.', 'x'], 'apertium', 'en', 'es') == ['a casa(eng-spa).', 'x']
     assert jobs.translate(['house'], 'apertium', 'fr', 'es') == ['casa(fr-es)']
     assert external.Apertium().identity('en', 'es') == 'Apertium 3.8.3 eng-spa -u'
     with pytest.raises(UserError, match='no pair es-en; installed: eng-spa, fr-es'):
         jobs.translate(['x'], 'apertium', 'es', 'en')
-
-
-def test_apertium_is_not_there(monkeypatch, tmp_path):
     monkeypatch.setenv('PATH', str(tmp_path))
     with pytest.raises(UserError, match='apt-get install apertium'):
         jobs.translate(['x'], 'apertium', 'en', 'es')
@@ -131,13 +118,8 @@ def test_apertium_is_not_there(monkeypatch, tmp_path):
 
 @pytest.mark.skipif(not shutil.which('apertium'), reason='needs Apertium: apt-get install apertium')
 def test_real_apertium_keeps_lines_apart():
-    texts = [
-        'I like the house .',
-        'I like it',
-        'Wait...',
-        'a\nb',
-        '\U0001f600 :-) [x] ^y$ /z\\ {w}',
-    ]
+    strange = '\U0001f600 :-) [x] ^y$ /z\\ {w}'
+    texts = ['I like the house .', 'I like it', 'Wait...', 'a\nb', strange]
     try:
         answers = jobs.translate(texts, 'apertium', 'en', 'es')
     except UserError as error:
@@ -219,9 +201,7 @@ def test_a_file_of_translations(tmp_path):
     assert [answers[0], answers[2]] == ['dos', 'uno'] and 'has no translation' in answers[1].reason
     same = tmp_path / 'same.tsv'
     shutil.copy(path, same)
-    assert external.Table(str(same)).identity('en', 'es') == external.Table(str(path)).identity(
-        'en', 'es'
-    )
+    assert len({external.Table(str(x)).identity('en', 'es') for x in (same, path)}) == 1
     path.write_text('one\n')
     with pytest.raises(UserError, match=r'made.tsv:1: 1 TAB-separated columns instead of 2'):
         jobs.translate(['x'], f'file:{path}', 'en', 'es')
@@ -231,8 +211,6 @@ def test_a_file_of_translations(tmp_path):
 
 
 def test_a_model(tiny_run, tmp_path):
-    from xlbench import predict
-
     model = predict.load(str(tiny_run), batch_size=8)
     target = model.languages.allowed[0]
     source = 'en' if target != 'en' else 'de'
@@ -250,6 +228,8 @@ def test_a_model(tiny_run, tmp_path):
     assert other.identity(source, target) != engine.identity(source, target)
     with pytest.raises(UserError, match='does not know the target language'):
         jobs.Job(engine, source, next(x for x in ('fi', 'sw') if x not in model.languages.allowed))
+    with pytest.warns(UserWarning, match='1 of 2 inputs were longer than 24 tokens and were cut'):
+        assert len(engine.translate(['kurz', 'sehr lang ' * 50], source, target)) == 2
 
 
 @pytest.mark.parametrize(
@@ -280,13 +260,6 @@ def test_a_folder_of_many_languages_is_told_both(tmp_path, vocabulary, token):
         assert (tmp_path / 'again' / name).read_bytes() == pathlib.Path(folder, name).read_bytes()
     again = neural.Neural(f'{tmp_path}/again', max_length=5)
     assert found == jobs.translate(texts, again, 'en', 'de')
-
-
-def test_a_model_warns_of_texts_that_it_cuts(tiny_run):
-    engine = engines.find(str(tiny_run), batch_size=8, max_length=2)
-    texts = ['kurz', 'sehr lang ' * 50]
-    with pytest.warns(UserWarning, match='1 of 2 inputs were longer than 24 tokens and were cut'):
-        assert len(engine.translate(texts, 'en', 'de')) == 2
 
 
 def test_settings_that_an_engine_does_not_take(tiny_run):
@@ -354,11 +327,10 @@ def test_files_of_each_form(tmp_path, program):
     (tmp_path / 'pairs' / '2.tsv').write_text('three\tfour\t8\tx\n')
     flags = [engine, '--field=1,2', '--input=pairs/*.tsv', '--output=mt/es/en.tsv.gz']
     assert run(*flags, folder=tmp_path) == 0
-    unpacked = subprocess.run(['gzip', '-dc', tmp_path / 'mt/es/en.tsv.gz'], capture_output=True)
-    assert unpacked.stdout == b'es:ONE\tes:TWO\t7\t\nes:THREE\tes:FOUR\t8\tx\n'
-    (tmp_path / 'b.jsonl').write_text(
-        '{"id": 3, "inputs": "one", "turns": ["two", "x"], "n": [1]}\n'
-    )
+    unpacked = gzip.decompress((tmp_path / 'mt/es/en.tsv.gz').read_bytes())
+    assert unpacked == b'es:ONE\tes:TWO\t7\t\nes:THREE\tes:FOUR\t8\tx\n'
+    given = {'id': 3, 'inputs': 'one', 'turns': ['two', 'x'], 'n': [1]}
+    (tmp_path / 'b.jsonl').write_text(json.dumps(given))
     flags = [engine, '--field=inputs,turns', '--input=b.jsonl', '--output=b.es.jsonl']
     assert run(*flags, folder=tmp_path) == 0
     record = json.loads((tmp_path / 'b.es.jsonl').read_text())
@@ -450,11 +422,7 @@ def test_failures_in_files(tmp_path, program, capfd):
         ('one\n', ['--input=in.txt', '--input_task=x_de_de'], 'name what is translated'),
         ('one\n', ['--input=in.txt', '--num_beams=4'], 'are for models'),
         ('one\n', ['--input=in.txt', '--engine=gs://x'], 'begins with gs://'),
-        (
-            'one\n',
-            ['--input=in.txt', '--engine=no_such_model'],
-            'is neither a folder nor a hub name',
-        ),
+        ('one\n', ['--input=in.txt', '--engine=no_such'], 'is neither a folder nor a hub name'),
     ],
 )
 def test_what_a_user_gets_wrong(tmp_path, program, capfd, content, flags, message):
@@ -467,12 +435,17 @@ def test_what_a_user_gets_wrong(tmp_path, program, capfd, content, flags, messag
     assert not (tmp_path / 'out.txt').exists() and not (tmp_path / 'out.about.json').exists()
 
 
-def test_nothing_is_overwritten(tmp_path, program, capfd):
+def test_nothing_is_overwritten_and_a_cache_is_one(tmp_path, program, capfd):
     (tmp_path / 'in.txt').write_text('one\n')
     (tmp_path / 'out.txt').write_text('mine')
-    flags = [f'--engine={program}', '--input=in.txt', '--output=out.txt']
-    assert run(*flags, folder=tmp_path) == 2
-    assert 'out.txt exists already' in capfd.readouterr().err
+    (tmp_path / 'cache').mkdir()
+    (tmp_path / 'cache' / 'translations.sqlite').write_text('something else, of some length' * 99)
+    for flags, message in (
+        (['--output=out.txt'], 'out.txt exists already'),
+        (['--output=new.txt', '--cache=cache'], 'cannot be used: file is not a database'),
+    ):
+        assert run(f'--engine={program}', '--input=in.txt', *flags, folder=tmp_path) == 2
+        assert message in capfd.readouterr().err
     assert (tmp_path / 'out.txt').read_text() == 'mine'
 
 
@@ -502,21 +475,9 @@ def test_a_killed_command_goes_on(tmp_path, program):
     assert not [name for name in os.listdir(tmp_path) if '.tmp' in name or name.endswith('.part')]
 
 
-def test_the_cache_is_no_translation_file(tmp_path, program, capfd):
-    (tmp_path / 'in.txt').write_text('one\n')
-    (tmp_path / 'cache').mkdir()
-    (tmp_path / 'cache' / 'translations.sqlite').write_text('something else, of some length' * 99)
-    flags = [f'--engine={program}', '--input=in.txt', '--output=out.txt', '--cache=cache']
-    assert run(*flags, folder=tmp_path) == 2
-    assert 'cannot be used: file is not a database' in capfd.readouterr().err
-
-
 def test_forms():
     form = records.Form('tsv', ['2'])
     record = records.Record('x:1', ['a', 'b'], ('b',))
     assert form.line(record, ['c\td\ne']) == 'a\tc d e'
-    assert [records.format_of(n) for n in ('a.tsv.gz', 'a.jsonl', 'a.de')] == [
-        'tsv',
-        'jsonl',
-        'text',
-    ]
+    formats = [records.format_of(name) for name in ('a.tsv.gz', 'a.jsonl', 'a.de')]
+    assert formats == ['tsv', 'jsonl', 'text']

@@ -26,7 +26,6 @@ same command continues from there.
 import argparse
 import contextlib
 import dataclasses
-import gzip
 import hashlib
 import itertools
 import json
@@ -215,12 +214,10 @@ def _write(output: str, part: str) -> None:
     before, between, after = (b'[\n', b',\n', b'\n]\n') if array else (b'', b'\n', b'\n')
     with open(part, 'rb') as lines, files.replacing(output) as file:
         next(lines)  # The job's name.
-        packed = gzip.GzipFile('', 'wb', fileobj=file, mtime=0) if output.endswith('.gz') else file
-        for number, line in enumerate(lines):
-            packed.write((between if number else before) + line.removesuffix(b'\n'))
-        packed.write(after)
-        if packed is not file:
-            packed.close()
+        with files.packing(file, output) as packed:
+            for number, line in enumerate(lines):
+                packed.write((between if number else before) + line.removesuffix(b'\n'))
+            packed.write(after)
 
 
 def _marks(text: str) -> tuple[str, ...]:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from xlbench.huggingface.mapping import KINDS, Entry, Kind, Special, token_ids
+from xlbench.huggingface.mapping import KINDS, Entry, Kind, Rows, Special, token_ids
 from xlbench.system.errors import UserError, shortened
 from xlbench.system.files import Json
 
@@ -54,9 +54,9 @@ def names(family: str, config: BertConfig, params: Collection[str]) -> dict[str,
         return kind.names(params, config)
     if family != 'encoder_decoder':
         of_text = family == 'sequence_classifier' and not config.has_pooler
-        head = kind.head if of_text else {'classifier': 'classifier'}
+        rows: Rows = kind.head if of_text else {'classifier': 'classifier'}
         sides = {'encoder/': kind.base}
-        return kind.names(params, config, sides) | kind.entries(head, params)
+        return kind.names(params, config, sides) | kind.entries(rows, params)
     found = kind.names(params, config, {'encoder/': 'encoder.', 'decoder/': f'decoder.{kind.base}'})
     head = 'lm_head' if config.variant == 'roberta' else 'cls.predictions'
     table = 'decoder/token_embedder/embedding'
@@ -198,7 +198,7 @@ def _encoder(config: Mapping[str, Json], fixed: Mapping[str, bool], prefix: str 
         config.setdefault('vocab_size', config.get('n_words'))  # As old files call it.
     if model_type == 'deberta-v2':
         _check_deberta(config)
-    fields = kind.read(config, kind.fixed | fixed, prefix) | kind.fields
+    fields = kind.read(config, {**kind.fixed, **fixed}, prefix) | kind.fields
     if model_type == 'xlm':
         languages = config['n_langs'] if config['use_lang_emb'] else 0
         fields['num_languages'] = languages if languages > 1 else 0
@@ -230,7 +230,7 @@ def _check_deberta(config: Mapping[str, Json]) -> None:
         raise UserError('config.json: pos_att_type is not c2p and p2c, as in DeBERTa v3')
 
 
-def to_config(family: str, config: BertConfig, ids: Special) -> dict[str, Json]:
+def to_config(family: str, config: Any, ids: Special) -> dict[str, Json]:
     """The content of config.json for a model of ours; see mapping.py."""
     kind = _kind(family, config)
     model_type, prefix = config.variant, kind.classes

@@ -9,7 +9,7 @@ import shutil
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import flax.linen as nn
 import jax
@@ -30,7 +30,7 @@ from xlbench.huggingface import (
 )
 from xlbench.huggingface.mapping import KINDS, Entry, Special, file_of
 from xlbench.models.bert import BertConfig
-from xlbench.models.dual_encoder import DualEncoder
+from xlbench.models.dual_encoder import DualEncoder, DualEncoderConfig
 from xlbench.models.families import FAMILIES, MODEL_TYPES, Fields
 from xlbench.models.generator import Generator
 from xlbench.models.layers import TransformerConfig
@@ -299,9 +299,9 @@ def load_params(checkpoint: Checkpoint | Pair) -> Tree[np.ndarray]:
 
 def names(family: str, config: TransformerConfig) -> dict[str, Entry]:
     """Our parameter -> its tensors, for a model of that family and config."""
-    if getattr(config, 'head', 'linear') != 'linear':
+    if (head := getattr(config, 'head', 'linear')) != 'linear':
         raise UserError(
-            f'a head of cosines (head={config.head!r}) cannot be written for transformers, which '
+            f'a head of cosines ({head=}) cannot be written for transformers, which '
             'has none; heads that are linear can'
         )
     file, params = _file_of(family, config), boxed_params(models.of_config(family, config))
@@ -335,7 +335,7 @@ def boxed_params(model: nn.Module) -> dict[str, nn.LogicallyPartitioned]:
     found = {}
     for path, box in traverse_util.flatten_dict(dict(boxed), sep='/').items():
         stack, layer, part = path.partition('layers_0/')  # All layers of a stack are alike.
-        depth = depths.get(f'num_{stack.strip("/")}_layers', depths.get('num_layers'))
+        depth = depths.get(f'num_{stack.strip("/")}_layers', depths.get('num_layers', 1))
         for i in range(depth if layer else 1):
             found[f'{stack}layers_{i}/{part}' if layer else path] = box
     return dict(sorted(found.items()))
@@ -345,7 +345,7 @@ def save(
     folder: pathlib.Path,
     family: str,
     config: TransformerConfig,
-    params: Tree[ArrayLike],
+    params: Mapping[str, Any],
     ids: Special,
     tokenizer_files: Iterable[pathlib.Path],
     *,
@@ -374,7 +374,7 @@ def save(
     """
     tokenizer_files = list(tokenizer_files)
     with locks.atomic_folder(folder) as temporary:
-        if family == 'dual_encoder':
+        if isinstance(config, DualEncoderConfig):
             fields = [field.name for field in dataclasses.fields(BertConfig)]
             encoder = models.config('bert', **{name: getattr(config, name) for name in fields})
             for side, place in bert.folders(config).items():
@@ -418,7 +418,7 @@ def _write(
     tensors.write_json(folder / hub.CONFIG, content)
     if generation or content.get('is_encoder_decoder'):
         kept = {key: content[key] for key in _GENERATION_KEYS if content.get(key) is not None}
-        tensors.write_json(folder / hub.GENERATION_CONFIG, kept | generation)
+        tensors.write_json(folder / hub.GENERATION_CONFIG, {**kept, **generation})
     tensors.write(folder, specs, dtype, max_shard)
 
 

@@ -91,10 +91,14 @@ def fetch(spec: str, names: Sequence[str], all_of: Sequence[Sequence[str]]) -> p
 
     repository, _, revision = spec.partition('@')
 
-    def snapshot(**options: bool) -> pathlib.Path:
-        patterns = [glob.escape(name) for name in names]
-        where = dict(revision=revision or None, allow_patterns=patterns)
-        return pathlib.Path(hub.snapshot_download(repository, **where, **options))
+    def snapshot(local_files_only: bool = False) -> pathlib.Path:
+        folder = hub.snapshot_download(
+            repository,
+            revision=revision or None,
+            allow_patterns=[glob.escape(name) for name in names],
+            local_files_only=local_files_only,
+        )
+        return pathlib.Path(folder)
 
     try:
         with contextlib.suppress(hub_errors.LocalEntryNotFoundError):
@@ -141,8 +145,8 @@ def check_name(spec: str) -> None:
     try:
         cached = hub.try_to_load_from_cache(repository, CONFIG, revision=revision or None)
         if not isinstance(cached, str):
-            where = dict(revision=revision or None, timeout=ASK)
-            web.within(2 * ASK, lambda: hub.HfApi().model_info(repository, **where))
+            ask = hub.HfApi().model_info
+            web.within(2 * ASK, lambda: ask(repository, revision=revision or None, timeout=ASK))
     except hub_errors.HFValidationError:
         raise UserError(f'{spec!r} is neither a folder nor a hub name') from None
     except (hub_errors.RepositoryNotFoundError, hub_errors.RevisionNotFoundError):

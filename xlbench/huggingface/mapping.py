@@ -189,7 +189,8 @@ class Kind(msgspec.Struct, frozen=True):
         self, rows: Rows, params: Collection[str], ours: str = '', theirs: str = '', i: int = 0
     ) -> dict[str, Entry]:
         """The tensors of those parameters that some rows name, see `names`."""
-        words = dict(i=i, n=i + 1, last=2 if ours.startswith('decoder/') else 1)
+        last = 2 if ours.startswith('decoder/') else 1
+        words: dict[str, int | str] = dict(i=i, n=i + 1, last=last)
         found = {}
         for part, row in rows.items():
             entry = Entry((row,)) if isinstance(row, str) else row
@@ -315,7 +316,7 @@ def check_written(family: str, config: Any, fixed: Mapping[str, Json]) -> None:
             )
 
 
-def token_ids(ids: Special, *names: str) -> dict[str, int | None]:
+def token_ids(ids: Special, *names: str) -> dict[str, Json]:
     """Keys of config.json, like {'pad_token_id': 0} for 'pad'."""
     return {f'{name}_token_id': ids.get(f'{name}_id') for name in names}
 

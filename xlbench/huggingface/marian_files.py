@@ -32,7 +32,7 @@ from xlbench.system.errors import UserError, shortened
 from xlbench.system.files import Json
 
 if TYPE_CHECKING:  # A config.json is read without jax.
-    from xlbench.models.bart import BartConfig
+    from xlbench.models.layers import TransformerConfig
 
 KIND = KINDS['marian_files']
 MODEL_TYPE = 'marian_ssru'  # As a config.json would have it.
@@ -86,7 +86,9 @@ def vocabulary(folder: str | pathlib.Path) -> pathlib.Path:
     """
     names = files_lib.names(folder)
     found = [name for name in names if name.startswith('vocab.') and name.endswith('.spm')]
-    return untrusted.file(folder, _only(folder, found))
+    path = untrusted.file(folder, _only(folder, found))
+    assert path is not None  # It is listed.
+    return path
 
 
 def _only(folder: str | pathlib.Path, names: list[str]) -> str:
@@ -162,6 +164,8 @@ def _tensor(file: pathlib.Path, head: _Head, start: int) -> Stored:
         if not (math.isfinite(multiplier) and multiplier):
             raise _damaged(file, f'tensor {head.name} has the multiplier {multiplier}')
     inputs, outputs = head.shape
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
     if head.name == TABLE:
         shape, strides = head.shape, (outputs, 1)
     elif inputs == 1:
@@ -221,7 +225,7 @@ def _damaged(file: pathlib.Path, why: str) -> UserError:
 
 
 def write(
-    file: pathlib.Path, config: BartConfig, tensors: Mapping[str, tensors_lib.Spec]
+    file: pathlib.Path, config: TransformerConfig, tensors: Mapping[str, tensors_lib.Spec]
 ) -> None:
     """Writes a model in float32, which Marian and its relatives open.
 
@@ -242,8 +246,8 @@ def write(
     encoded = [head.name.encode() + b'\0' for head in heads]
     with files_lib.replacing(file) as stream:
         stream.write(struct.pack('<2Q', _VERSION, len(heads)))
-        for name, head in zip(encoded, heads, strict=True):
-            stream.write(struct.pack('<4Q', len(name), head.kind, len(head.shape), head.size))
+        for text, head in zip(encoded, heads, strict=True):
+            stream.write(struct.pack('<4Q', len(text), head.kind, len(head.shape), head.size))
         stream.write(b''.join(encoded))
         for head in heads:
             stream.write(struct.pack(f'<{len(head.shape)}i', *head.shape))

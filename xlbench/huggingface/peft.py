@@ -42,9 +42,9 @@ def adapter(
                 f'none for {name}; leave the flag out, and the adapter is merged into the weights'
             )
         parts = entries[name].tensors
-        a, b, scale = (leaves[f'{scope}/lora_{leaf}'] for leaf in ('a', 'b', 'scale'))
-        a, b = (list(x) if len(parts) > 1 else [x] for x in (a, b))
-        rank, scale = a[0].shape[0], float(scale)
+        both = (leaves[f'{scope}/lora_{side}'] for side in 'ab')
+        a, b = (list(x) if len(parts) > 1 else [x] for x in both)
+        rank, scale = a[0].shape[0], float(leaves[f'{scope}/lora_scale'])
         for tensor, part_a, part_b in zip(parts, a, b, strict=True):
             module = tensor.removesuffix('.weight')
             modules.append(module)

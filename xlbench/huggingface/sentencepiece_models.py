@@ -153,6 +153,7 @@ def _normalizer(rules: 'NormalizerSpec', symbols: list[str]) -> normalizers.Norm
     changed = [symbol for symbol in symbols if rewrite(symbol) != symbol]
     mark, first = _PRIVATE
     private = {symbol: mark + chr(first + i) for i, symbol in enumerate(changed)}
+    steps: list[normalizers.Normalizer]
     steps = [normalizers.Replace(symbol, pair) for symbol, pair in private.items()]
     steps += rewriting
     steps += [normalizers.Replace(pair, symbol) for symbol, pair in private.items()]

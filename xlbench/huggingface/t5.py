@@ -26,12 +26,13 @@ def from_config(config: Mapping[str, Json]) -> Fields:
     else:
         # transformers 5 says in a key of its own what 'tied' has always meant for T5: the output
         # table is the input table, scaled.
-        tied = config.get('scale_decoder_outputs', config.get('tie_word_embeddings', True))
+        said = config.get('tie_word_embeddings', True)
+        tied = bool(config.get('scale_decoder_outputs', said))
         family = 't5' if tied else 't5_1_1'
     return {
         'family': family,
         'gated_mlp': chosen(config, 'feed_forward_proj', _MLPS),
-        'tied_embeddings': bool(tied),
+        'tied_embeddings': tied,
         'relpos_each_layer': family == 'umt5',
         **KIND.read(config),
     }

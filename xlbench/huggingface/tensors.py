@@ -179,11 +179,11 @@ def write(
 def write_file(file: pathlib.Path, tensors: Mapping[str, Spec], dtype: str = 'float32') -> None:
     """Writes one safetensors file; see `write`."""
     kind = _WRITTEN[dtype]
-    dtype = _DTYPES[kind]
+    numbers = _DTYPES[kind]
     header: dict[str, _HeaderEntry] = {'__metadata__': {'format': 'pt'}}  # For transformers.
     begin = 0
     for name, spec in tensors.items():
-        end = begin + math.prod(spec.shape) * dtype.itemsize
+        end = begin + math.prod(spec.shape) * numbers.itemsize
         header[name] = {'dtype': kind, 'shape': list(spec.shape), 'data_offsets': [begin, end]}
         begin = end
     head = json.dumps(header, separators=(',', ':')).encode()
@@ -191,6 +191,6 @@ def write_file(file: pathlib.Path, tensors: Mapping[str, Spec], dtype: str = 'fl
     with files_lib.replacing(file) as stream:
         stream.write(struct.pack('<Q', len(head)) + head)
         for name, spec in tensors.items():
-            value = np.ascontiguousarray(spec.make(), dtype)
+            value = np.ascontiguousarray(spec.make(), numbers)
             assert value.shape == spec.shape, (name, value.shape, spec.shape)
             stream.write(value.reshape(-1).view(np.uint8).data)

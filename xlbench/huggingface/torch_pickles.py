@@ -13,7 +13,7 @@ import pickletools
 import struct
 import zipfile
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -158,7 +158,7 @@ def _open_legacy(file: pathlib.Path) -> tuple[_Value, _Places]:
         _read(head)  # About the machine that wrote it.
         storages: dict[str, _Storage] = {}
         content = _read(head, storages)
-        keys = _read(head)
+        keys: Any = _read(head)
         starts, at = {}, head.tell()
         for key in keys:
             stream.seek(at)
@@ -203,6 +203,7 @@ def _read(stream: io.BytesIO, storages: dict[str, _Storage] | None = None) -> _V
         del stack[mark:]
         return items
 
+    argument: Any
     for opcode, argument, _ in pickletools.genops(stream):
         match opcode.name:
             case 'PROTO':
@@ -247,8 +248,8 @@ def _read(stream: io.BytesIO, storages: dict[str, _Storage] | None = None) -> _V
                     raise _Refused('it calls what builds no tensor')
                 stack.append(builder(arguments))
             case 'NEWOBJ':
-                arguments, name = stack.pop(), _expect(_Global, stack.pop()).name
-                if name != _OPTIONS or arguments != ():
+                given, name = stack.pop(), _expect(_Global, stack.pop()).name
+                if name != _OPTIONS or given != ():
                     raise _Refused(f'it uses the pickle opcode NEWOBJ for {name!r}')
                 stack.append({})  # Whose attributes BUILD leaves out.
             case 'BUILD':

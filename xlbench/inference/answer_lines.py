@@ -12,7 +12,7 @@ import queue
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import IO, TypeAlias
+from typing import IO, Any, TypeAlias
 
 from xlbench.config.commands import FORMATS
 from xlbench.data import conllu, readers, rows
@@ -46,7 +46,8 @@ Record: TypeAlias = dict[str, Json]
 Asked: TypeAlias = Example | Texts  # What a model takes.
 Answers: TypeAlias = Sequence[Prediction | Suggestion]  # Best first.
 Parsed: TypeAlias = tuple[Record, Asked]
-Parse: TypeAlias = Callable[[str | Record], Parsed]
+Parse: TypeAlias = Callable[[Any], Parsed]  # Of a text, or of the row of a table.
+_Unit: TypeAlias = tuple[int, bytes | Record]  # What is parsed, with its number.
 Answered: TypeAlias = Answers | Classified | Tagged  # By whatever model.
 
 
@@ -78,11 +79,12 @@ class Inputs:
         self.error: UserError | None = None  # What ended the reading before its time.
         lines = readers.raw_lines(file)
         if format in TABLES:
-            self._units = _rows(name, format)
+            self._units: Iterator[_Unit] = _rows(name, format)
         else:
             self._units = _blocks(lines) if format in _BLOCKS else enumerate(lines, 1)
         self._name, self._parse = name, parse
         # Units with their numbers; None or an error ends them.
+        self._read_ahead: queue.Queue[_Unit | UserError | None]
         self._read_ahead = queue.Queue(CHUNK_BATCHES * batch_size)
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -320,13 +322,14 @@ class AnswerWriter:
     def begin(self, file: IO[bytes]) -> Iterator[Callable[[Record, Answered], None]]:
         """Begins a binary file, ends it when all is written; yields the writer of a record."""
         if self.format == 'parquet':
-            with self._parquet(file) as write:
-                yield write
+            with self._parquet(file) as write_row:
+                yield write_row
             return
         if self.format in TABLES:
             file.write(_table_line([*self.columns, *self._added], self.format).encode())
-        lines = self._row if self.format in TABLES else self._text_or_json
-        lines = self._sentence if self.format in _BLOCKS else lines
+        lines: Callable[[Record, Any], str] = self._text_or_json
+        if self.format in (*TABLES, *_BLOCKS):
+            lines = self._row if self.format in TABLES else self._sentence
 
         def write(record: Record, answered: Answered) -> None:
             file.write(lines(record, answered).encode())
@@ -352,7 +355,7 @@ class AnswerWriter:
 
     def _text_or_json(self, record: Record, answered: Answered) -> str:
         number = next(self._numbers)
-        if self.given in _BLOCKS:
+        if self.given in _BLOCKS and isinstance(answered, Tagged):
             record = {'tokens': list(answered.words)}
         # An output with an answer for each input has one for an empty message, too.
         found = self._cells(answered or ([Suggestion('', 0.0)] if self.count == 1 else []))
@@ -387,7 +390,8 @@ class AnswerWriter:
         for name in added:
             kind = pyarrow.string() if name.startswith('prediction') else pyarrow.float64()
             kinds[name] = pyarrow.list_(kind) if isinstance(self.model, Tagger) else kind
-        schema, waiting = pyarrow.schema(kinds.items()), []
+        schema = pyarrow.schema(kinds.items())
+        waiting: list[Record] = []
 
         def flush() -> None:
             writer.write_table(pyarrow.Table.from_pylist(waiting, schema=schema))

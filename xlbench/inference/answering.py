@@ -11,7 +11,7 @@ import pathlib
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import flax.linen as nn
 import jax
@@ -25,10 +25,9 @@ from xlbench.evaluators.generation import Example, Prediction
 from xlbench.inference.exported import Tasks, target_languages
 from xlbench.parallel.length_batches import LengthBatches
 from xlbench.system.errors import UserError
-from xlbench.system.files import Json
+from xlbench.system.files import Block, Json
 from xlbench.system.trees import Params
 from xlbench.system.work import in_flight
-from xlbench.training.objectives.contract import Objective
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +70,7 @@ class Languages:
     default: str | None = None  # The one that is meant when none is named, if there is only one.
     why: str = ''  # How the model comes to know several, for messages.
     # Target -> the source language that training had for it, where that is one.
-    sources: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    sources: Mapping[str | None, str | None] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(cls, tokenizer: tokenizers.Tokenizer, tasks: Tasks) -> 'Languages':
@@ -81,7 +80,9 @@ class Languages:
             if task['trained'] and task['target_lang']:
                 trained.setdefault(task['target_lang'], set()).add(task['source_lang'])
         targets = list(trained)
-        sources = {target: min(langs) for target, langs in trained.items() if len(langs) == 1}
+        sources: dict[str | None, str | None] = {
+            target: lang for target, langs in trained.items() if len(langs) == 1 for lang in langs
+        }
         tokens = tokenizer.languages()
         if tokens and vocabularies.FAMILIES[tokenizer.family].needs_languages:
             why = f'its vocabulary has tokens of {len(tokens)} languages'
@@ -115,13 +116,13 @@ class LoadedModel:
     model: nn.Module
     params: Params  # On the mesh.
     tokenizer: tokenizers.Tokenizer
-    objective: Objective
+    objective: Any  # An Objective; a kind of model calls what its own has besides.
     # Most tokens of 'inputs' and 'targets': the final evaluation's, else what the model holds.
     lengths: Mapping[str, int]
     known: Languages
     options: decoding.Options  # Of a model that writes texts, in the final evaluation.
-    workdir: pathlib.Path | None = None  # None where no run of ours has trained it.
-    config: ConfigDict | None = None  # Likewise.
+    workdir: pathlib.Path = pathlib.Path()  # Or the folder of a checkpoint.
+    evals: Sequence[Block] = ()  # Of a run, see eval_blocks.
     tasks: Tasks = dataclasses.field(default_factory=dict)
     labels: tuple[str, ...] = ()  # Of a classifier or tagger, in the order of their ids.
     continues: bool = False  # Answers go on in the middle of a text, without an end behind it.

@@ -134,7 +134,7 @@ def _metadata(
     *,
     is_sample: bool,
     model_name: str,
-    **keys: str | list[str] | None,
+    **keys: Json,
 ) -> str:
     """The lines of YAML, by huggingface_hub itself."""
     from huggingface_hub import EvalResult, ModelCardData  # It takes a while.
@@ -155,12 +155,12 @@ def _metadata(
         for result in results
         if result.split == results[0].split  # The one to report first.
         for score, value in result.scores.items()
-        if score not in LOSSES
+        if score not in LOSSES and value is not None
     ]
     # sentence-transformers has no pooler.
-    is_theirs = isinstance(model, DualEncoderConfig) and model.pooling != 'pooler'
+    is_theirs = isinstance(model, DualEncoderConfig) and model.shared and model.pooling != 'pooler'
     data = ModelCardData(
-        library_name='sentence-transformers' if is_theirs and model.shared else 'transformers',
+        library_name='sentence-transformers' if is_theirs else 'transformers',
         pipeline_tag=_TASKS.get(family),
         metrics=_each_once(result.metric_type for result in measured),
         eval_results=measured or None,

@@ -266,7 +266,8 @@ class _Run:
             content = tensors.read_json(own / hub.CONFIG) if own.is_dir() else {}
             size = self.tokenizer.vocab_size
             ids = {key: getattr(self.tokenizer, key, None) for key in IDS.values()}
-        self.ids = ids | {ours: content.get(key, ids.get(ours)) for key, ours in IDS.items()}
+        named = {ours: content.get(key, ids.get(ours)) for key, ours in IDS.items()}
+        self.ids: Json = ids | named
         if 'roberta' in (content.get('model_type'), getattr(self.tokenizer, 'family', '')):
             self.ids['model_type'] = 'roberta'  # Else it would be read as XLM-R.
         self.model = runs.build_model(self.config.model, size, self.labels)
@@ -284,6 +285,7 @@ class _Run:
             except UserError as error:
                 said.append(f'{cards.NAME} has no scores: {error}')
         family, config = self.config.model.family, self.model.config
+        assert self.tokenizer is not None  # There are notes.
         return cards.text(name, source, family, config, self.tokenizer, notes, self.about, scored)
 
     def write_beside(
@@ -402,5 +404,7 @@ def _write_adapter(
     arrays, content = peft.adapter(hf_checkpoint.names(family, config), leaves, base)
     with locks.atomic_folder(target) as temporary:
         tensors.write_json(temporary / peft.CONFIG_FILE, content)
-        specs = {n: tensors.Spec(a.shape, lambda a=a: a) for n, a in arrays.items()}
+        specs = {
+            n: tensors.Spec(a.shape, functools.partial(np.asarray, a)) for n, a in arrays.items()
+        }
         tensors.write_file(temporary / peft.TENSORS_FILE, specs)

@@ -105,7 +105,7 @@ def write_tokenizer(
         return []
     if isinstance(tokenizer, tokenizers.SentencePieceTokenizer):
         return _write_sentencepiece(path, tokenizer, folder, max_length)
-    if isinstance(tokenizer, tokenizers.ByteTokenizer):
+    if not isinstance(tokenizer, tokenizers.HuggingFaceTokenizer):  # Bytes.
         about = {'tokenizer_class': tokenizers.BYTES_CLASS, 'extra_ids': tokenizers.BYTES_SENTINELS}
         about |= {'model_max_length': max_length} if max_length else {}
         tensors.write_json(folder / vocabularies.TOKENIZER_CONFIG, about)
@@ -121,7 +121,7 @@ def write_tokenizer(
         as_it_is = False  # Its class splits at spaces first, and loses one at the end.
     if not as_it_is or tokenizer.has_bytes:
         (folder / hub.TOKENIZER_JSON).write_text(tokenizer.with_ends(), encoding='utf-8')
-        content |= family.named | {'tokenizer_class': 'PreTrainedTokenizerFast'}
+        content |= {**family.named, 'tokenizer_class': 'PreTrainedTokenizerFast'}
         content |= {vocabularies.FAMILY: tokenizer.family}
         content |= {'split_special_tokens': True} if family.added else {}
     content |= _languages(tokenizer, tasks)
@@ -209,7 +209,9 @@ def generation(
     if options.method == 'sample':
         content['top_k'] = options.top_k
     if options.banned:
-        content['bad_words_ids'] = [list(ids) for ids in options.banned]
+        content['bad_words_ids'] = [
+            [ids] if isinstance(ids, int) else list(ids) for ids in options.banned
+        ]
     if options.forced_last:
         content['forced_eos_token_id'] = tokenizer.eos_id
     targets = target_languages(tasks)

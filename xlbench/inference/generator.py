@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
 import flax.linen as nn
 import jax
@@ -212,8 +212,8 @@ class Model(Answerer[Example, list[Prediction]]):
     ) -> dict[str, np.ndarray]:
         """Features of [rows, inputs] and [rows, targets]; an end stands for targets that lack."""
         end = {'targets': np.array([self._tokenizer.eos_id], np.int32)}
-        examples = [{**end, **example} for example in examples]
-        return self._features(examples, rows, inputs=inputs, targets=targets)
+        whole = [{**end, **example} for example in examples]
+        return self._features(whole, rows, inputs=inputs, targets=targets)
 
     def _decode(
         self,
@@ -240,7 +240,7 @@ class Model(Answerer[Example, list[Prediction]]):
                 np.asarray(x)[: len(batch), :num_return] for x in decoded
             )
             texts = self._tokenizer.decode_batch(tokens.reshape(-1, tokens.shape[-1]))
-            lengths = decoding.lengths_of(tokens, self._tokenizer.eos_id)
+            lengths = decoding.lengths_of(jnp.asarray(tokens), self._tokenizer.eos_id)
             columns = [np.ravel(x).tolist() for x in (scores, log_probabilities, lengths)]
             found = itertools.starmap(Prediction, zip(texts, *columns, strict=True))
             for place in batch:
@@ -299,8 +299,9 @@ class LanguageModel(Model):
         objective, model = opened.objective, opened.model
         self._token_losses = programs.shared(type(objective).token_losses, objective, model)
         self._states = programs.shared(_states_at, model)
-        sizes = dict(batch_size=self.batch_size, max_length=self.max_positions)
-        self._whole_texts = LengthBatches(mesh, **sizes)
+        self._whole_texts = LengthBatches(
+            mesh, batch_size=self.batch_size, max_length=self.max_positions
+        )
 
     def token_losses(
         self,
@@ -380,6 +381,6 @@ class LanguageModel(Model):
 
 def _states_at(model: nn.Module, params: Params, batch: Mapping[str, jax.Array]) -> jax.Array:
     """The states [rows, places, emb_dim] at batch['places']."""
-    apply: Callable[..., jax.Array] = model.apply
+    apply: Callable[..., Any] = model.apply
     states = apply({'params': params}, batch['tokens'], batch['segments'], method='states')
     return jnp.take_along_axis(states, batch['places'][..., None], axis=1)

@@ -1,7 +1,7 @@
 """Trained classifiers and taggers that answer texts, those of a task as their evaluation does."""
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import flax.linen as nn
@@ -20,9 +20,10 @@ from xlbench.inference.answering import (
 )
 from xlbench.metrics.tagging import CUT
 from xlbench.parallel import programs
+from xlbench.retrieval.text_encoder import check_finite
 from xlbench.system.errors import UserError, unknown
 from xlbench.system.trees import Params
-from xlbench.training.objectives.contract import Objective
+from xlbench.training.objectives.classification import Classification
 
 Texts = tuple[str, ...]  # The one or two texts of an example, or the words of a sentence.
 Answer = TypeVar('Answer', Classified, Tagged)
@@ -113,12 +114,7 @@ class _Labeller(Answerer[Texts, Answer]):
         return [answers[i] for i in range(len(chunk))]
 
     def _check(self, probabilities: np.ndarray) -> None:
-        """Raises UserError for what no softmax gives of finite numbers."""
-        if not np.isfinite(probabilities).all():
-            raise UserError(
-                f'the probabilities of {self.name} are not finite: the training that made it has '
-                'diverged. Try a lower learning_rate, or clip_norm=1.0'
-            )
+        check_finite(probabilities, f'the probabilities of {self.name}')
 
     def _answer(self, texts: Texts, example: features.Example, row: np.ndarray) -> Answer:
         """Makes the answer from the probabilities of a row, [labels] or [width, labels]."""
@@ -236,7 +232,7 @@ class Tagger(_Labeller[Tagged]):
 
 
 # The view of an objective -> what answers.
-KINDS = {'classification': Classifier, 'tagging': Tagger}
+KINDS: dict[str, type[Classifier | Tagger]] = {'classification': Classifier, 'tagging': Tagger}
 
 
 def _check_text(text: object, which: str) -> None:
@@ -251,7 +247,6 @@ def _check_text(text: object, which: str) -> None:
 
 
 def _probabilities(
-    objective: Objective, model: nn.Module, params: Params, batch: Mapping[str, jax.Array]
+    objective: Classification, model: nn.Module, params: Params, batch: Mapping[str, jax.Array]
 ) -> jax.Array:
-    apply: Callable[..., jax.Array] = objective.logits
-    return jax.nn.softmax(apply(model, params, batch), axis=-1)
+    return jax.nn.softmax(objective.logits(model, params, batch), axis=-1)

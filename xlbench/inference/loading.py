@@ -7,7 +7,7 @@ import functools
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import flax.linen as nn
 import jax
@@ -68,7 +68,7 @@ def load(
     Raises:
       UserError: there is no such model, or it cannot be run like this.
     """
-    devices = partitioning.make_mesh(**mesh or {})
+    devices = partitioning.make_mesh(devices=None, **mesh or {})
     shards = partitioning.batch_shards(devices)
     if batch_size < 1 or batch_size % shards:
         several = f'a multiple of {shards}, the devices (replica x data x fsdp) that share rows'
@@ -91,8 +91,9 @@ def load(
         if value is not None:
             does = 'gives labels' if opened.labels else 'writes its answers'
             raise UserError(f'{name} is for retrievers, and {spec} {does}; leave it out')
-    kind = KINDS.get(type(opened.objective).view)
-    kind = kind or (LanguageModel if opened.model.decoder_only else Model)
+    kind: type[Model | Classifier | Tagger] = KINDS.get(type(opened.objective).view) or (
+        LanguageModel if opened.model.decoder_only else Model
+    )
     return kind(spec, opened, devices, **sizes)
 
 
@@ -141,7 +142,8 @@ def _open_workdir(
         merged = jax.jit(lambda x: lora.merge(adapters.of(x, place)), out_shardings=plain)
         params = merged(params)
     # A workdir of xlbench.convert has neither evals nor tasks.
-    block, tasks = next(iter(eval_blocks(config)), {}), about.get('tasks', {})
+    evals, tasks = eval_blocks(config), about.get('tasks', {})
+    block = evals[0] if evals else {}
     lengths = {'inputs': _input_limit(model), 'targets': 128} | block.get('lengths', {})
     known = Languages.of(tokenizer, tasks)
     if config.stages and 'tasks' not in about and not known.allowed:
@@ -159,7 +161,7 @@ def _open_workdir(
         known=known,
         options=decoding_settings.make(block.get('decoding'), lengths['targets']),
         workdir=workdir,
-        config=config,
+        evals=evals,
         tasks=tasks,
         labels=labels,
         continues=not config.stages and _continues(model, said),
@@ -172,7 +174,7 @@ def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, st
     sentences = None if notes else sentence_files.read(folder)
     place = sentences.encoder if sentences else folder
     # First, as a folder without config.json is not a model, whatever its vocabulary.
-    source = hf_checkpoint.open(str(place), notes and notes.model)
+    source = hf_checkpoint.open(str(place), notes.model if notes else None)
     tokenizer = tokenizers.load(str(place), '')
     if sentences and isinstance(source, hf_checkpoint.Checkpoint):
         prompts = {'left': sentences.left_prompt, 'right': sentences.right_prompt}
@@ -194,8 +196,7 @@ def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, st
     if notes:
         lengths, tasks = notes.lengths, notes.tasks
         options = decoding_settings.make(notes.decoding, lengths['targets'])
-        evals = {'final': notes.evaluation} if notes.evaluation else {}
-        run = {'workdir': folder, 'config': ConfigDict({'evals': evals})}
+        run: dict[str, Any] = {'evals': [notes.evaluation] if notes.evaluation else []}
     else:
         options = decoding.Options(banned=said.get('bad_words_ids') or ())
         longest, tasks = _input_limit(model), {}
@@ -203,9 +204,8 @@ def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, st
         run = {'continues': _continues(model, source.config)}
         if tokenizer.family == 'bart':  # Whose first token is forced in some checkpoints alone.
             run['forces_first'] = said.get('forced_bos_token_id') is not None
-        if sentences:  # It has no response sets of its own.
+        if objective.view == 'retrieval':  # It has no response sets of its own.
             lengths['targets'] = longest
-            run = {'workdir': folder, 'config': ConfigDict({'evals': {}})}
     return LoadedModel(
         model=model,
         params=params,
@@ -214,6 +214,7 @@ def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, st
         lengths=lengths,
         known=Languages.of(tokenizer, tasks),
         options=options,
+        workdir=folder,
         tasks=tasks,
         labels=labels,
         **run,
@@ -271,14 +272,14 @@ class SentenceEncoder:
                     f'{spec} is a run for {view}, which has no vectors of texts; name one for '
                     'retrieval, or a public encoder'
                 )
-            model, params, self._tokenizer = opened.model, opened.params, opened.tokenizer
+            model, self._tokenizer = opened.model, opened.tokenizer
+            self._params: Any = opened.params
         else:
             place = str(hub.local_folder(spec))
             fields = dict(shared=True, pooling='mean', projection_dim=0, normalize=False)
             source = hf_checkpoint.open(place, fields)
             self._tokenizer = tokenizers.load(place, '')
-            model, params = models.build(**source.model), hf_checkpoint.load_params(source)
-        self._params = params
+            model, self._params = models.build(**source.model), hf_checkpoint.load_params(source)
         known = features.Conventions.of_tokenizer(self._tokenizer, model.config.vocab_size)
         longest = min(MAX_SENTENCE, max_inputs(model) or MAX_SENTENCE)
         sizes = dict(batch_size=batch_size, max_length=longest)

@@ -4,7 +4,7 @@ import argparse
 import dataclasses
 import os
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -80,7 +80,7 @@ def _trained_on(model: str) -> set[str]:
 
 def of_flags(
     args: argparse.Namespace,
-    sizes: Mapping[str, Mapping[str, int] | int | str | None],  # Of the model, see `load`.
+    sizes: Mapping[str, Any],  # Of the model, see `load`.
 ) -> Mmi | Relevance | None:
     """Loads the model that xlbench.predict or evaluate is to rank the answers of a generator by.
 

@@ -11,7 +11,6 @@ with the highest expected score, if the run was evaluated in this way (retrieval
 
 import collections
 import hashlib
-import itertools
 import pathlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -28,7 +27,6 @@ from xlbench.inference.answering import (
     Suggestion,
     check_list,
     chunks,
-    eval_blocks,
 )
 from xlbench.retrieval import exact_search
 from xlbench.retrieval.response_set import Choose, ResponseSet, chooser
@@ -36,6 +34,7 @@ from xlbench.retrieval.text_encoder import TextEncoder
 from xlbench.system import files, locks, untrusted
 from xlbench.system.command_line import say
 from xlbench.system.errors import UserError
+from xlbench.system.files import Block
 
 NUM_SUGGESTIONS = 3
 # Responses that suggestions are chosen from; more where that gives too few clusters.
@@ -44,7 +43,7 @@ TOP_K = 15
 
 class _Searchable(NamedTuple):
     responses: ResponseSet
-    index: exact_search.Index
+    search_index: exact_search.Index
     choose: Choose
     num_clusters: int
 
@@ -72,8 +71,8 @@ class Retriever(Answerer[Example, list[Suggestion]]):
         **sizes: int,
     ):
         super().__init__(name, opened, mesh, **sizes)
-        blocks = eval_blocks(opened.config)
-        final = blocks[0] if blocks else {}
+        blocks = opened.evals
+        final: Block = blocks[0] if blocks else {}
         self._file = responses
         self._top_k = final.get('top_k', TOP_K)
         # {language: (task, split)}: those of the final evaluation, and of whatever else is known.
@@ -87,10 +86,10 @@ class Retriever(Answerer[Example, list[Suggestion]]):
         why = f'it has response sets in {", ".join(langs)}'
         self.languages = Languages(langs, langs[0] if len(langs) == 1 else None, why)
         lengths = {'left': self.max_input_length, 'right': opened.lengths['targets']}
-        more = dict(batch_size=self.batch_size, conventions=self._conventions)
+        size, known = self.batch_size, self._conventions
         self._left, self._right = (
-            TextEncoder(opened.model, mesh, side, max_length=length, **more)
-            for side, length in lengths.items()
+            TextEncoder(opened.model, mesh, s, batch_size=size, max_length=most, conventions=known)
+            for s, most in lengths.items()
         )
         self._lm_weight = final.get('lm_weight', 0.0) if lm_weight is None else lm_weight
         self._consensus = final.get('consensus', 0.0)
@@ -239,8 +238,8 @@ class Retriever(Answerer[Example, list[Suggestion]]):
         count = min(count, num_clusters)
         answers: list[list[Suggestion]] = [[]] * len(messages)
         left = np.arange(len(messages))
-        # Those that see too few clusters look four times as far.
-        for k in (max(self._top_k, count) * 4**i for i in itertools.count()):
+        k = max(self._top_k, count)
+        while True:
             best = exact_search.top_k(messages[left], index, min(k, index.count))
             few = []
             for row, values, ids in zip(left, best.values, best.ids.tolist(), strict=True):
@@ -251,7 +250,7 @@ class Retriever(Answerer[Example, list[Suggestion]]):
                     few.append(row)
             if not few:
                 return answers
-            left = np.array(few)
+            left, k = np.array(few), 4 * k  # Those that see too few clusters look further.
 
 
 def _read(path: pathlib.Path, count: int, dim: int) -> np.ndarray | None:

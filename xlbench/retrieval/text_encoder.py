@@ -80,11 +80,7 @@ class TextEncoder:
                 progress.add(len(places))
                 check()
         assert vectors is not None  # There are rows.
-        if not np.isfinite(vectors).all():
-            raise UserError(
-                f'the vectors of {SIDES[self._side]} are not finite: the training that made this '
-                'model has diverged. Try a lower learning_rate, or clip_norm=1.0'
-            )
+        check_finite(vectors, f'the vectors of {SIDES[self._side]}')
         return vectors
 
     def _arrays(self, rows: Sequence[np.ndarray], batch: LengthBatch) -> dict[str, np.ndarray]:
@@ -103,6 +99,15 @@ class TextEncoder:
         share, shares = partitioning.row_share(self._mesh)
         part = slice(share * shape[0] // shares, (share + 1) * shape[0] // shares)
         return {'tokens': tokens[part], 'segment_ids': segment_ids[part]}
+
+
+def check_finite(values: np.ndarray, what: str) -> None:
+    """Raises UserError for what no model gives whose training went well."""
+    if not np.isfinite(values).all():
+        raise UserError(
+            f'{what} are not finite: the training that made this model has diverged. Try a lower '
+            'learning_rate, or clip_norm=1.0'
+        )
 
 
 def _encode(

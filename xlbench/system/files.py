@@ -7,6 +7,7 @@
 
 import contextlib
 import errno
+import gzip
 import json
 import os
 import pathlib
@@ -67,6 +68,16 @@ def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
             with naming(path):
                 raise
         raise
+
+
+@contextlib.contextmanager
+def packing(file: BinaryIO, path: str | os.PathLike) -> Iterator[BinaryIO | gzip.GzipFile]:
+    """Yields what writes into a file, packed where the name `path` ends in .gz."""
+    if not os.fspath(path).endswith('.gz'):
+        yield file
+        return
+    with gzip.GzipFile('', 'wb', fileobj=file, mtime=0) as packed:
+        yield packed
 
 
 def sync_folder(path: str | os.PathLike) -> None:

@@ -40,13 +40,12 @@ English that is followed by translation (arXiv:2108.07140, Figure 6):
 
 import argparse
 import contextlib
-import gzip
 import itertools
 import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from xlbench import config as config_lib
 from xlbench.prepare import stages
@@ -124,7 +123,12 @@ def main(argv: Sequence[str]) -> int:
         counts = job.counts
         progress = Progress('translated', count=lambda: counts.kept + counts.made, unit='texts')
         with job.telling_of_cuts(say), progress, files.replacing(args.output) as file:
-            count = _write(file, args.output.endswith('.gz'), lines)
+            count = 0
+            with files.packing(file, args.output) as packed:
+                for line in lines:
+                    packed.write(f'{line}\n'.encode())
+                    count += 1
+            file.flush()  # Its hash is in what is said about it.
             about = _about(args, hashes, job, failed, file.name)
             about |= {'unit': unit, 'records': count}
             # Before the output is there, which a killed command would leave without it.
@@ -193,19 +197,6 @@ def _examples(args: argparse.Namespace) -> tuple['Form', Iterator['Record'], dic
     examples = outputs.prepared_references(task).first(args.num_examples)
     texts = records.of_examples(examples, outputs.unmarked(task, examples.inputs))
     return records.Form('jsonl', ['inputs']), texts, {examples.name: task.sha256}
-
-
-def _write(file: BinaryIO, is_packed: bool, lines: Iterator[str]) -> int:
-    """Writes the lines; returns how many."""
-    count = 0
-    packed = gzip.GzipFile('', 'wb', fileobj=file, mtime=0) if is_packed else file
-    for line in lines:
-        packed.write(f'{line}\n'.encode())
-        count += 1
-    if packed is not file:
-        packed.close()
-    file.flush()
-    return count
 
 
 def _about(
