@@ -137,11 +137,9 @@ def test_a_checkpoint_that_does_not_fit(tmp_path, notice, capfd):
     with largest_file(50_000), pytest.raises(UserError) as error:
         saver.save(2, state_of(2), progress_of(2))
         {
-            'check': lambda: check_until_it_raises(saver),
-            'wait': saver.wait,
-            'save': lambda: saver.save(3, state_of(3), progress_of(3)),
-            'close': saver.close,
-        }[notice]()
+            'check': lambda: check_until_it_raises(saver), 'wait': saver.wait,
+            'save': lambda: saver.save(3, state_of(3), progress_of(3)), 'close': saver.close,
+        }[notice]()  # fmt: skip
     line = str(error.value)
     assert line.startswith('cannot write the checkpoint of step 2: File too large (')
     assert str(tmp_path / 'checkpoints' / '2') in line

@@ -195,15 +195,9 @@ class Machine:
     def run(self, command: str) -> str:
         """What a command line prints, typed in the folder; it must work."""
         done = subprocess.run(
-            ['bash', '-c', command],
-            cwd=self.home,
-            env=self._environ,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=900,
-            check=False,
-        )
+            ['bash', '-c', command], cwd=self.home, env=self._environ, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=900, check=False,
+        )  # fmt: skip
         assert done.returncode == 0, f'{command}\n{done.stdout}\n{done.stderr}'
         return done.stdout
 

@@ -22,25 +22,11 @@ SUITE = 1130  # Cases of all readers together that the suite runs.
 
 # What stands in the place of a value; each is of another type than most readers want.
 VALUES: dict[str, Any] = {
-    'null': None,
-    'true': True,
-    'minus one': -1,
-    'zero': 0,
-    'a billion': 10**9,
-    'beyond 64 bits': 2**70,
-    'a fraction': 0.5,
-    'infinite': float('inf'),
-    'not a number': float('nan'),
-    'an empty text': '',
-    'a text': 'x',
-    'a long text': 'x' * LONG,
-    'a path that leaves': '../../../../etc/passwd',
-    'a NUL': 'a\0b',
-    'a lone surrogate': '\ud800',
-    'an empty list': [],
-    'a list': [1, 'x', None],
-    'an empty object': {},
-    'an object': {'x': 1},
+    'null': None, 'true': True, 'minus one': -1, 'zero': 0, 'a billion': 10**9,
+    'beyond 64 bits': 2**70, 'a fraction': 0.5, 'infinite': float('inf'),
+    'not a number': float('nan'), 'an empty text': '', 'a text': 'x', 'a long text': 'x' * LONG,
+    'a path that leaves': '../../../../etc/passwd', 'a NUL': 'a\0b', 'a lone surrogate': '\ud800',
+    'an empty list': [], 'a list': [1, 'x', None], 'an empty object': {}, 'an object': {'x': 1},
 }  # fmt: skip
 
 

@@ -17,14 +17,12 @@ def test_by_hand():
     # Together: a b c d of 7 words; aa ab bc cd of 5 bigrams.
     assert score('a a b', 'a b c d') == pytest.approx(
         {
-            'distinct_1': 100 * (2 / 3 + 1) / 2,
-            'distinct_2': 100.0,
-            'distinct_1_corpus': 100 * 4 / 7,
-            'distinct_2_corpus': 100 * 4 / 5,
+            'distinct_1': 100 * (2 / 3 + 1) / 2, 'distinct_2': 100.0,
+            'distinct_1_corpus': 100 * 4 / 7, 'distinct_2_corpus': 100 * 4 / 5,
             'distinct_texts': 100.0,
         },
         rel=REL,
-    )
+    )  # fmt: skip
 
 
 def test_bigrams_do_not_cross_hypotheses():

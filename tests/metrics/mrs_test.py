@@ -81,16 +81,11 @@ def test_by_hand():
     f1, f2 = 2 * 0.75 / (1.75 + 1e-8), 2 * (0.5 / 3) / (0.5 + 1 / 3 + 1e-8)
     assert got == pytest.approx(
         {
-            'mrs_rouge': 100 * (f1 / 6 + f2 / 3),
-            'mrs_rouge_1': 100 * f1,
-            'mrs_rouge_2': 100 * f2,
-            'mrs_rouge_3': 0.0,
-            'mrs_rouge_l': 100 * f1,
-            'dist_1': 100.0,
-            'dist_2': 100 * 2 / 3,
+            'mrs_rouge': 100 * (f1 / 6 + f2 / 3), 'mrs_rouge_1': 100 * f1, 'mrs_rouge_2': 100 * f2,
+            'mrs_rouge_3': 0.0, 'mrs_rouge_l': 100 * f1, 'dist_1': 100.0, 'dist_2': 100 * 2 / 3,
         },
         rel=REL,
-    )
+    )  # fmt: skip
 
 
 def test_the_sum_decides_and_not_rouge_1():

@@ -195,12 +195,9 @@ def test_seqio_takes_them():
     # As SeqIO's evaluator runs one: decoded, unpadded, and called by keyword.
     ids = np.array([vocabulary.encode('ein test  ')])
     result = task.metric_objs[0].from_model_output(
-        inputs=[{'targets_pretokenized': 'ein kleiner test'}],
-        model_output=ids,
-        features=task.output_features,
-        indices_2d=np.array([[0, 0]]),
-        mask=np.array([1]),
-    )
+        inputs=[{'targets_pretokenized': 'ein kleiner test'}], model_output=ids,
+        features=task.output_features, indices_2d=np.array([[0, 0]]), mask=np.array([1]),
+    )  # fmt: skip
     scores, _ = result.actual_compute(
         [{'targets_pretokenized': 'ein kleiner test'}], task.output_features
     )

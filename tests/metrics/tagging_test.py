@@ -86,13 +86,11 @@ def test_accuracy():
     got = tagging.TagAccuracy()(['A B', 'A'], ['A A', 'B'])
     assert got == pytest.approx(
         {
-            'tag_accuracy': 100 / 3,
-            'tag_scored': 100.0,
-            'tag_accuracy_A': 50.0,
+            'tag_accuracy': 100 / 3, 'tag_scored': 100.0, 'tag_accuracy_A': 50.0,
             'tag_accuracy_B': 0.0,
         },
         rel=REL,
-    )
+    )  # fmt: skip
     assert set(tagging.TagAccuracy(per_tag=False)(['A'], ['A'])) == {'tag_accuracy', 'tag_scored'}
     examples = tagging.TagAccuracy().per_example(['A B', ''], ['A A', ''])
     assert examples == [{'tag_accuracy': 50.0}, {'tag_accuracy': 0.0}]

@@ -47,29 +47,16 @@ def test_every_command_has_a_row():
 # One newcomer follows the places of a group, one after another.
 GROUPS = (
     (
-        'README.md',
-        'index.md',
-        'start.md',
-        'reports.md',
-        'tracking.md',
-        'mtg.md',
-        'checkpoints.md',
-        'inference.md',
-        'translation.md#Machine translation',
-        'devices.md',
+        'README.md', 'index.md', 'start.md', 'reports.md', 'tracking.md', 'mtg.md',
+        'checkpoints.md', 'inference.md', 'translation.md#Machine translation', 'devices.md',
         'reproduce.md',
     ),
     (
-        'data.md',
-        'clidsum.md',
-        'translation.md#Translators from parallel texts',
-        'translation.md#Real decoders on a laptop',
-        'mrs.md',
-        'fewshot.md',
-        'translation.md#Chains',
+        'data.md', 'clidsum.md', 'translation.md#Translators from parallel texts',
+        'translation.md#Real decoders on a laptop', 'mrs.md', 'fewshot.md', 'translation.md#Chains',
     ),
     ('migration.md', 'your_own.md'),
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(

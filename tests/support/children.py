@@ -143,12 +143,10 @@ def start(
     """
     folder = tempfile.TemporaryDirectory(prefix='xlbench-children-')
     common = {name: v for name, v in os.environ.items() if not name.startswith(_FOREIGN)} | {
-        'JAX_PLATFORMS': 'cpu',
-        'XLA_FLAGS': quick_compilation.xla_flags(devices),
-        'PYTHONPATH': f'{PROJECT}:{os.environ.get("PYTHONPATH", "")}',
-        _SIGNAL_AT: signal_at,
+        'JAX_PLATFORMS': 'cpu', 'XLA_FLAGS': quick_compilation.xla_flags(devices),
+        'PYTHONPATH': f'{PROJECT}:{os.environ.get("PYTHONPATH", "")}', _SIGNAL_AT: signal_at,
         _RECORD: os.fspath(record),
-    }
+    }  # fmt: skip
     if processes > 1:
         common['XLBENCH_COORDINATOR'] = f'127.0.0.1:{free_port()}'
     children = []

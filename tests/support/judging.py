@@ -58,14 +58,10 @@ def answers(study, judge: str, choose) -> dict:
                 ]
     return signed(
         {
-            'format': 'xlbench answers 1',
-            'study': study.id,
-            'judge': judge,
-            'page': sheet.page,
-            'saved': '2026-01-01T00:00:00.000Z',
-            'answers': rows,
+            'format': 'xlbench answers 1', 'study': study.id, 'judge': judge, 'page': sheet.page,
+            'saved': '2026-01-01T00:00:00.000Z', 'answers': rows,
         }
-    )
+    )  # fmt: skip
 
 
 def signed(file: dict) -> dict:

@@ -130,16 +130,13 @@ def write_pairs(
     ]
     records = [
         {
-            'inputs': inputs,
-            'targets': targets,
-            'inputs_pretokenized': text,
-            'targets_pretokenized': answer,
-            **more,
+            'inputs': inputs, 'targets': targets, 'inputs_pretokenized': text,
+            'targets_pretokenized': answer, **more,
         }
         for (text, answer), inputs, targets, more in zip(
             pairs, *ids, fields or [{}] * len(pairs), strict=True
         )
-    ]
+    ]  # fmt: skip
     about = {'vocabulary': tokenizer.manifest(), **about}
     write(
         root, task, split, records, eos_id=tokenizer.eos_id, shard_examples=shard_examples, **about

@@ -66,14 +66,11 @@ def _write_task(root: pathlib.Path, tokenizer: tokenizers.Tokenizer, task: str, 
     metric = {'metric': 'xlbench.metrics.mrs:MrsRouge', 'kwargs': {'lang': task[-2:]}}
     fields = [
         {
-            'message': message,
-            'reply': reply,
-            'lm_score': '-1.0' if is_set else '',
-            'cluster': str(number) if is_set else '',
-            'display': '',
+            'message': message, 'reply': reply, 'lm_score': '-1.0' if is_set else '',
+            'cluster': str(number) if is_set else '', 'display': '',
         }
         for number, (message, reply) in enumerate(texts)
-    ]
+    ]  # fmt: skip
     about = {'view': 'retrieval', 'metrics': [metric]}
     prepared_files.write_pairs(
         root, tokenizer, task, split, texts, about=about, shard_examples=60, fields=fields

@@ -92,21 +92,13 @@ HARD = (
     'a\u0300' * 40,
 )
 SPECIAL = (
-    '</s>',
-    '<s> inside </s> a <pad> sentence <unk> and <mask>.',
-    'joined</s>without<pad>spaces',
-    '[CLS] x [SEP] y [PAD] [UNK] [MASK] [unused3] [cls]',
-    '<de> die Brücke <answer> Fluss',
-    '[summarize] the old bridge',
-    'a[summarize]b',
-    '<extra_id_0> bridge <extra_id_99><extra_id_100>',
-    'de_DE en_XX xx_XX zh_CN text',
-    'deu_Latn __de__ __br__ text',
-    '>>deu<< die Brücke >>fra<< le pont',
-    '>>xyz<< bridge',
-    '>>deu',
+    '</s>', '<s> inside </s> a <pad> sentence <unk> and <mask>.', 'joined</s>without<pad>spaces',
+    '[CLS] x [SEP] y [PAD] [UNK] [MASK] [unused3] [cls]', '<de> die Brücke <answer> Fluss',
+    '[summarize] the old bridge', 'a[summarize]b',
+    '<extra_id_0> bridge <extra_id_99><extra_id_100>', 'de_DE en_XX xx_XX zh_CN text',
+    'deu_Latn __de__ __br__ text', '>>deu<< die Brücke >>fra<< le pont', '>>xyz<< bridge', '>>deu',
     '<mask_1> <mask_2> <unk_2> <unk_103>',
-)
+)  # fmt: skip
 TEXTS = (
     *SENTENCES.values(),
     *HARD,
@@ -271,11 +263,9 @@ _FAMILIES: dict[str, tuple] = {
 _LISTED = [*(f'{code}_Latn' for code in ('ace', 'deu', 'eng', 'fra')), 'rus_Cyrl', 'zho_Hans']
 # What tokenizer_config.json says besides.
 _OPTIONS = {
-    'mt5': {'extra_ids': 0},
-    'unicoder': {'xlbench_family': 'unicoder'},
-    'nllb': {'additional_special_tokens': _LISTED},
-    'm2m_100': {'tgt_lang': 'de'},
-}
+    'mt5': {'extra_ids': 0}, 'unicoder': {'xlbench_family': 'unicoder'},
+    'nllb': {'additional_special_tokens': _LISTED}, 'm2m_100': {'tgt_lang': 'de'},
+}  # fmt: skip
 
 
 def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **files) -> str:
@@ -316,10 +306,8 @@ def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **file
     elif not model:
         _write_byte_bpe(folder, ('<s>', '<pad>', '</s>', '<unk>'), '<mask>')
     files = {
-        'config': {'model_type': model_type},
-        'tokenizer_config': options | (config or {}),
-        **files,
-    }
+        'config': {'model_type': model_type}, 'tokenizer_config': options | (config or {}), **files,
+    }  # fmt: skip
     for name, content in files.items():
         (folder / f'{name}.json').write_text(json.dumps(content, ensure_ascii=False))
     return str(folder)

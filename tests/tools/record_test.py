@@ -146,12 +146,10 @@ def test_only_changes_beyond_noise_are_told():
 
     noisy = [1.6, 2.0, 2.6]
     old = a_record(
-        a_run('same', [comparison([2.0, 2.02, 1.98])]),
-        a_run('noisy', [comparison(noisy)]),
-        a_run('slower', [comparison([2.0, 2.02, 1.98])]),
-        a_run('values', values(10, 10)),
+        a_run('same', [comparison([2.0, 2.02, 1.98])]), a_run('noisy', [comparison(noisy)]),
+        a_run('slower', [comparison([2.0, 2.02, 1.98])]), a_run('values', values(10, 10)),
         a_run('gone', [interleaved.value('memory', 1, 'GB')]),
-    )
+    )  # fmt: skip
     new = a_record(
         a_run('same', [comparison([2.05, 2.06, 2.04])]),
         a_run('noisy', [comparison([x * 1.1 for x in noisy])]),
@@ -160,11 +158,9 @@ def test_only_changes_beyond_noise_are_told():
         a_run('new', [comparison([1, 1, 1])]),
     )
     assert record.changes(old, new) == [
-        'gone: gone: memory',
-        'slower: a step, against PyTorch: 2 -> 1.5',
-        'values: time: 10 -> 5',
+        'gone: gone: memory', 'slower: a step, against PyTorch: 2 -> 1.5', 'values: time: 10 -> 5',
         'new: new: a step, against PyTorch',
-    ]
+    ]  # fmt: skip
 
 
 def test_the_machine_says_what_it_is():
