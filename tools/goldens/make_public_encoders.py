@@ -17,13 +17,19 @@ import transformers
 
 NAMES = ('all-minilm-l6-v2', 'multilingual-e5-small-q4')
 SENTENCES = (
-    'Anna waters the plants before breakfast.', 'Der Zug nach Ulm hält heute nicht in Plochingen.',
+    'Anna waters the plants before breakfast.',
+    'Der Zug nach Ulm hält heute nicht in Plochingen.',
     'La panadería abre a las siete, pero hoy está cerrada.',
-    'Le chat dort sous la table depuis midi.', '明天早上我们去湖边散步。', '電車が遅れたので、歩いて帰りました。',
-    'Kitabu changu kiko mezani karibu na dirisha.', 'நாளை மழை பெய்யும் என்று அம்மா சொன்னார்.',
-    'Yarın sabah pazara gidip elma alacağız.', 'Поезд опоздал на 3 минуты — ничего страшного!',
-    'הספר מונח על השולחן ליד החלון.', 'ฝนตกทั้งวัน เราจึงอยู่บ้าน',
-)  # fmt: skip
+    'Le chat dort sous la table depuis midi.',
+    '明天早上我们去湖边散步。',
+    '電車が遅れたので、歩いて帰りました。',
+    'Kitabu changu kiko mezani karibu na dirisha.',
+    'நாளை மழை பெய்யும் என்று அம்மா சொன்னார்.',
+    'Yarın sabah pazara gidip elma alacağız.',
+    'Поезд опоздал на 3 минуты — ничего страшного!',
+    'הספר מונח על השולחן ליד החלון.',
+    'ฝนตกทั้งวัน เราจึงอยู่บ้าน',
+)
 PAIRS = ((SENTENCES[1], 'Er hält in Esslingen.'), (SENTENCES[0], 'Nobody waters the plants.'))
 
 
