@@ -2,6 +2,7 @@
 
 import atexit
 import gc
+import getpass
 import json
 import os
 import pathlib
@@ -25,17 +26,24 @@ def _shared_folder(name: str) -> str:
     return folder
 
 
-# What one test has compiled is there for the others of this session, and for their child processes.
-if 'JAX_COMPILATION_CACHE_DIR' not in os.environ:
+# What one test has compiled is there for the others of this session, and for their child processes;
+# in a folder that somebody names, also for the next sessions.
+if kept := os.environ.get('JAX_COMPILATION_CACHE_DIR', ''):
+    bytecode = os.path.abspath(os.path.join(kept, 'bytecode'))
+else:
     os.environ['JAX_COMPILATION_CACHE_DIR'] = _shared_folder('compiled')
     os.environ['JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS'] = '0.05'
     os.environ['JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES'] = '-1'
+    bytecode = _shared_folder('bytecode')
 
-# Nor does each child compile the thousands of modules that it imports, where Python may not write
+# Nor does each process compile the thousands of modules that it imports, where Python may not write
 # beside them: that takes longer than all else that most children do.
 if os.environ.pop('PYTHONDONTWRITEBYTECODE', ''):
-    os.environ['PYTHONPYCACHEPREFIX'] = sys.pycache_prefix = _shared_folder('bytecode')
+    os.environ['PYTHONPYCACHEPREFIX'] = sys.pycache_prefix = bytecode
     sys.dont_write_bytecode = False
+    # Not what was compiled of clones of this project, which tests make anew each time.
+    clones = f'{bytecode}{tempfile.gettempdir()}/pytest-of-{getpass.getuser()}'
+    atexit.register(shutil.rmtree, clones, ignore_errors=True)
 
 warm.belong_to_this_process()
 

@@ -31,10 +31,7 @@ VALUES: dict[str, Any] = {
 
 
 def number_of_cases(seeded: int) -> int:
-    """How many cases a fuzzing test runs: as many as in the suite, or its share of more.
-
-    XLBENCH_FUZZ_CASES is the number of all tests together.
-    """
+    """How many cases a test runs: the suite's, or its share of XLBENCH_FUZZ_CASES in all tests."""
     return max(1, seeded * int(os.environ.get('XLBENCH_FUZZ_CASES', SUITE)) // SUITE)
 
 
@@ -222,13 +219,7 @@ def file(path: pathlib.Path, rng: random.Random) -> str:
 
 
 def folder(place: pathlib.Path, rng: random.Random, keep: Callable[[str], bool]) -> str:
-    """Harms one of the files of a folder; says which, and what was done.
-
-    Args:
-      place: the folder; nothing outside it is touched.
-      rng: chooses.
-      keep: whether a file, by its path in the folder, may be harmed.
-    """
+    """Harms one of the files of a folder that `keep` allows; says which, and what was done."""
     files = sorted(str(p.relative_to(place)) for p in place.rglob('*') if p.is_file())
     chosen = rng.choice([name for name in files if keep(name)])
     said = file(place / chosen, rng)

@@ -25,11 +25,7 @@ from xlbench.system.errors import UserError
 
 
 class Request(http.server.BaseHTTPRequestHandler):
-    """A request, and the ways to answer it.
-
-    Attributes:
-      body: of the request.
-    """
+    """A request with its body, and the ways to answer it."""
 
     behave = None  # Of the server's own class: called with the request.
 

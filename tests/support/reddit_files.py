@@ -86,11 +86,7 @@ def write_gz(path, data):
 
 
 def killed_until_done(argv):
-    """Builds in processes that are killed when a second file would appear; prints what was there.
-
-    Args:
-      argv: the folder that is looked at, and the command line of mrs_build.
-    """
+    """Builds in processes that are killed when a second file would appear; prints what was left."""
     folder, states = pathlib.Path(argv[0]), []
     while True:
         pid = os.fork()

@@ -269,19 +269,9 @@ _OPTIONS = {
 
 
 def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **files) -> str:
-    """Writes a family's ordinary files.
+    """Writes the ordinary files of one of _FAMILIES, and further JSON files: `added_tokens={...}`.
 
-    Args:
-      folder: made if it is not there.
-      family: t5, mt5, pegasus, mbart25, mbart50, xlm-roberta, unicoder, bert-cased, bert-uncased,
-        bart, roberta, gpt2, xlm, marian (bilingual) or marian-multilingual.
-      normalizer: of SentencePiece models.
-      config: content of tokenizer_config.json beside the class.
-      files: further JSON files, `added_tokens={...}`.
-
-    Returns:
-      The folder.
-    """
+    `config` is the content of tokenizer_config.json beside the class."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     model_type, tokenizer_class, *model = _FAMILIES[family]

@@ -335,20 +335,6 @@ def test_copies_have_modes_of_their_own(tmp_path):
         assert file.stat().st_mode & stat.S_IWUSR, file
 
 
-def test_a_file_where_a_folder_is_meant(tmp_path, capsys):
-    (tmp_path / 'file').write_text('x')
-    (tmp_path / 'folder').mkdir()
-    for call, words in (
-        (lambda argv: (tmp_path / 'file').mkdir(), 'File exists'),
-        (lambda argv: (tmp_path / 'file' / 'x').write_text(''), 'Not a directory'),
-        (lambda argv: (tmp_path / 'folder').write_text(''), 'Is a directory'),
-        (lambda argv: (tmp_path / ('x' * 300)).write_text(''), 'File name too long'),
-    ):
-        assert errors.run_main(call, []) == 2
-        said = capsys.readouterr().err
-        assert said.startswith(f'error: {words} ({tmp_path}') and said.count('\n') == 1
-
-
 def test_what_steers_a_terminal_is_not_printed(capsys):
     def main(argv):
         raise UserError('tensor \x1b[2J\x07 and\nmore')
