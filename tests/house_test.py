@@ -14,7 +14,6 @@ from tests import house
 from xlbench.settings import source
 
 PROJECT = pathlib.Path(__file__).parent.parent
-ARROWS = house.arrows(PROJECT)
 MODULES = house.modules(PROJECT)
 PACKAGES = sorted(
     name
@@ -26,35 +25,27 @@ PACKAGES = sorted(
 
 
 def test_the_arrows_are_seen():
-    seen = {(arrow.source, arrow.target) for arrow in ARROWS}
+    seen = {(arrow.source, arrow.target) for arrow in house.arrows(PROJECT)}
     assert ('xlbench.train', 'xlbench.training.loop') in seen
     assert ('xlbench.tasks.fewshot', 'xlbench.tasks.xtreme') in seen
-    assert any(arrow.late for arrow in ARROWS)
+    assert any(arrow.late for arrow in house.arrows(PROJECT))
     assert house.circles({('a', 'b'), ('b', 'c'), ('c', 'a'), ('c', 'd')}) == [['a', 'b', 'c']]
 
 
 def test_nothing_imports_in_a_circle():
     """Neither modules when they are loaded, nor rooms, by late imports either."""
-    assert house.circles({(a.source, a.target) for a in ARROWS if not a.late}) == []
-    assert house.circles(house.rooms(ARROWS)) == []
+    arrows = house.arrows(PROJECT)
+    assert house.circles({(a.source, a.target) for a in arrows if not a.late}) == []
+    assert house.circles(house.rooms(arrows)) == []
 
 
 def test_configs_are_found_by_name_and_tasks_by_file():
     """Only what looks for the files imports these packages, for their folders."""
     for package, allowed in (('configs', {'config'}), ('tasks', {'benchmarks', 'data'})):
-        outside = {
-            house.package(arrow.source)
-            for arrow in ARROWS
-            if house.package(arrow.target) == package and house.package(arrow.source) != package
-        }
-        assert outside <= allowed, (package, outside)
-        deeper = [
-            arrow
-            for arrow in ARROWS
-            if arrow.target.startswith(f'xlbench.{package}.')
-            and house.package(arrow.source) != package
-        ]
-        assert not deeper
+        inside = [a for a in house.arrows(PROJECT) if house.package(a.target) == package]
+        outer = [arrow for arrow in inside if house.package(arrow.source) != package]
+        assert {house.package(arrow.source) for arrow in outer} <= allowed, (package, outer)
+        assert not [arrow for arrow in outer if arrow.target.startswith(f'xlbench.{package}.')]
 
 
 @pytest.mark.parametrize('name', PACKAGES)

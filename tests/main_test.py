@@ -69,15 +69,12 @@ def test_a_former_program_becomes_the_command_of_today(name, monkeypatch, capsys
 
 @pytest.mark.parametrize(
     ('kind', 'word', 'line'),
-    [
-        ('tasks', 'qg_en', 'mtg_qg_en_de '),
-        ('tasks', 'mood', 'mood_...  your tasks in tasks/mood.py'),
-        ('metrics', 'CHRF+', 'chrf++'),
-        ('configs', 'finetune', 'finetune  Any task or mixture: trains'),
-        ('models', 'mt5 base', 'mt5 base   12 layers of 768'),
-        ('languages', 'swah', 'sw  swahili, latin'),
-    ],
-)
+    [('tasks', 'qg_en', 'mtg_qg_en_de '),
+     ('tasks', 'mood', 'mood_...  your tasks in tasks/mood.py'), ('metrics', 'CHRF+', 'chrf++'),
+     ('configs', 'finetune', 'finetune  Any task or mixture: trains'),
+     ('models', 'mt5 base', 'mt5 base   12 layers of 768'),
+     ('languages', 'swah', 'sw  swahili, latin')],
+)  # fmt: skip
 def test_names_are_listed(kind, word, line, tmp_path, monkeypatch, capsys):
     (tmp_path / 'tasks').mkdir()
     (tmp_path / 'tasks' / 'mood.py').write_text('import xlbench\n')

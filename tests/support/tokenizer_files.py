@@ -187,12 +187,9 @@ def _write_xlm(folder: pathlib.Path) -> None:
     special = ('<s>', '</s>', '<pad>', '<unk>', *(f'<special{i}>' for i in range(10)))
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
     tokenizer.normalizer = tokenizers.normalizers.Sequence(
-        [
-            tokenizers.normalizers.NFD(),
-            tokenizers.normalizers.StripAccents(),
-            tokenizers.normalizers.Lowercase(),
-        ]
-    )
+        [tokenizers.normalizers.NFD(), tokenizers.normalizers.StripAccents(),
+         tokenizers.normalizers.Lowercase()]
+    )  # fmt: skip
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
     trainer = tokenizers.trainers.BpeTrainer(
         vocab_size=1500, special_tokens=list(special), end_of_word_suffix='</w>'

@@ -68,23 +68,19 @@ def place(tmp_path):
 
 @pytest.mark.parametrize(
     'name, match',
-    [
-        ('link', 'link leads to .*key.json, outside of .*XLBENCH_LINKS=follow'),
-        ('relative', 'relative leads to .*, outside of'),
-        ('twice', 'twice leads to .*, outside of'),
-        ('out/key.json', 'key.json leads to .*, outside of'),
-        ('../secret/key.json', 'leads to .*, outside of'),
-        ('/etc/passwd', 'leads to /etc/passwd, outside of'),
-        ('null', 'leads to /dev/null, outside of'),
-        ('dangling', 'dangling is a link that leads nowhere'),
-        ('loop', 'loop is a link that leads nowhere'),
-        ('fifo', 'fifo cannot be read: it is a FIFO, not a file'),
-        ('inner', 'inner cannot be read: it is a folder'),
-        ('x' * 5000, 'xxx.* is not a name of a file'),
-        ('a\0b', 'is not a name of a file'),
-        ('\ud800', 'is not a name of a file'),
-    ],
-)
+    [('link', 'link leads to .*key.json, outside of .*XLBENCH_LINKS=follow'),
+     ('relative', 'relative leads to .*, outside of'), ('twice', 'twice leads to .*, outside of'),
+     ('out/key.json', 'key.json leads to .*, outside of'),
+     ('../secret/key.json', 'leads to .*, outside of'),
+     ('/etc/passwd', 'leads to /etc/passwd, outside of'),
+     ('null', 'leads to /dev/null, outside of'),
+     ('dangling', 'dangling is a link that leads nowhere'),
+     ('loop', 'loop is a link that leads nowhere'),
+     ('fifo', 'fifo cannot be read: it is a FIFO, not a file'),
+     ('inner', 'inner cannot be read: it is a folder'),
+     ('x' * 5000, 'xxx.* is not a name of a file'), ('a\0b', 'is not a name of a file'),
+     ('\ud800', 'is not a name of a file')],
+)  # fmt: skip
 def test_what_is_no_file_inside(place, name, match):
     refused(match, untrusted.file, place, name)
 
