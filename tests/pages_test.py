@@ -9,6 +9,7 @@ import sys
 
 import pages
 import pytest
+import warm
 
 from xlbench import config as config_lib
 from xlbench.__main__ import PROGRAMS
@@ -99,7 +100,7 @@ def test_the_parts_that_come_from_the_code_are_as_it_gives_them():
     """Programs with all options, configs, config keys and names; `make docs` writes them anew."""
     pytest.importorskip('sphinx')
     program = str(pages.PROJECT / 'docs' / '_extensions' / 'reference.py')
-    check = [sys.executable, program, '--check']
+    check = [warm.python(), program, '--check']
     run = subprocess.run(check, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     page = pages.FILES['programs.md'].read_text('utf-8')

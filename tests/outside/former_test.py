@@ -4,7 +4,6 @@ import json
 import os
 import pathlib
 import subprocess
-import sys
 
 import numpy as np
 import pages
@@ -12,6 +11,7 @@ import pytest
 import readme_files
 import tiny
 import tiny_sweep
+import warm
 
 from tests import dialogues_test
 from tests.tasks import mrs_build_test, mtg_build_test
@@ -80,13 +80,9 @@ def test_a_former_program_still_does_its_work(name, folder):
     support = str(pages.PROJECT / 'tests' / 'support')
     paths = os.pathsep.join([support, os.environ.get('PYTHONPATH', '')])
     done = subprocess.run(
-        [sys.executable, '-m', f'xlbench.{name}', *line.split()],
-        cwd=folder,
-        env=os.environ | {'PYTHONPATH': paths},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        [warm.python(), '-m', f'xlbench.{name}', *line.split()], cwd=folder,
+        env=os.environ | {'PYTHONPATH': paths}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
     said = f'xlbench {name} is now `xlbench {command_line.FORMER[name]}`'
     first, *others = done.stderr.splitlines()
     assert (done.returncode, first) == (code, said), done.stderr
