@@ -2,7 +2,6 @@
 
 import atexit
 import gc
-import getpass
 import importlib
 import json
 import os
@@ -42,9 +41,8 @@ else:
 if os.environ.pop('PYTHONDONTWRITEBYTECODE', ''):
     os.environ['PYTHONPYCACHEPREFIX'] = sys.pycache_prefix = bytecode
     sys.dont_write_bytecode = False
-    # Not what was compiled of clones of this project, which tests make anew each time.
-    clones = f'{bytecode}{tempfile.gettempdir()}/pytest-of-{getpass.getuser()}'
-    atexit.register(shutil.rmtree, clones, ignore_errors=True)
+    # Not that of temporary folders, in which tests make clones of this project.
+    atexit.register(shutil.rmtree, f'{bytecode}{tempfile.gettempdir()}', ignore_errors=True)
 
 warm.belong_to_this_process()
 

@@ -99,32 +99,23 @@ def _listed(docstring: str) -> set[str] | None:
     return {name for text in names for name in re.findall(r'\w+', text)}
 
 
-def test_docstrings_name_the_arguments_that_there_are():
-    """A section Args has all of them; without one, sentences say what they are."""
-    wrong = []
-    for module, path in MODULES.items():
-        tree = house.tree(path)
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.FunctionDef) or node.name[0] == '_':
-                continue
-            every = node.args.posonlyargs + node.args.args + node.args.kwonlyargs
-            rest = [node.args.vararg, node.args.kwarg]
-            arguments = {a.arg for a in [*every, *filter(None, rest)]} - {'self', 'cls'}
-            listed = _listed(ast.get_docstring(node) or '')
-            if listed is not None and listed != arguments:
-                wrong.append(f'{module}.{node.name}: {listed ^ arguments}')
-    assert not wrong
-
-
-def test_docstrings_begin_with_the_thing_itself():
-    """With a verb or a noun of the field, not with a word that stands for one."""
+def test_docstrings_are_of_their_things():
+    """They begin with a verb or a noun of the field; a section Args has all arguments, or none."""
     vague = re.compile(r'(What|Whatever|Whether|Those|That which|So many|Of|As of)\b')
     wrong = []
     for module, path in MODULES.items():
         for node in ast.walk(house.tree(path)):
-            kinds = ast.Module | ast.ClassDef | ast.FunctionDef
-            if isinstance(node, kinds) and vague.match(ast.get_docstring(node) or ''):
-                wrong.append(f'{module}.{getattr(node, "name", "")}')
+            if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                continue
+            docstring, name = ast.get_docstring(node) or '', getattr(node, 'name', '')
+            if vague.match(docstring):
+                wrong.append(f'{module}.{name}: {docstring[:20]}')
+            if isinstance(node, ast.FunctionDef) and name[0] != '_':
+                args = node.args
+                every = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
+                arguments = {a.arg for a in filter(None, every)} - {'self', 'cls'}
+                if (listed := _listed(docstring)) not in (None, arguments):
+                    wrong.append(f'{module}.{name}: {listed ^ arguments}')
     assert not wrong
 
 

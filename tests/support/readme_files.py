@@ -5,6 +5,7 @@ import gzip
 import json
 import pathlib
 import shutil
+from collections.abc import Sequence
 from unittest import mock
 
 import encoder_folders
@@ -36,12 +37,12 @@ _FEW = (
 )
 
 
-def small_corpora(root: pathlib.Path) -> None:
+def small_corpora(root: pathlib.Path, names: Sequence[str] = command.SAMPLES) -> None:
     """Writes the sample corpora with few texts; commands take them as they are."""
     with contextlib.ExitStack() as stack:
         for module, sizes in _FEW:
             stack.enter_context(mock.patch.multiple(module, **sizes))
-        command.make_sample(str(root))
+        command.make_sample(str(root), names)
 
 
 def official_mtg(newcomer: Newcomer) -> None:
