@@ -250,13 +250,11 @@ def own_data(newcomer: Newcomer) -> None:
         turns = ''.join(f'Wo ist {name}? __eou__ Am See {i}.\n' for name in names)
         newcomer.write(f'data/chat/{split}.txt', turns)
         meetings = [
-            {
-                'dialogue': [{'speaker': name, 'text': f'Who drives on day {i}?'}, 'Ben: I do.'],
-                'summary': f'Ben drives {name} on day {i}.',
-                'summary_de': f'Ben fährt {name} am Tag {i}.',
-            }
+            {'dialogue': [{'speaker': name, 'text': f'Who drives on day {i}?'}, 'Ben: I do.'],
+             'summary': f'Ben drives {name} on day {i}.',
+             'summary_de': f'Ben fährt {name} am Tag {i}.'}
             for name in names
-        ]
+        ]  # fmt: skip
         lines = ''.join(json.dumps(meeting) + '\n' for meeting in meetings)
         newcomer.write(f'data/meetings/{split}.jsonl', lines)
     for lang, verb in (('en', 'walks'), ('de', 'geht')):

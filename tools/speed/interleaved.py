@@ -214,17 +214,12 @@ def rows(
     know: what bounds it, say.
     """
     return [
-        {
-            'work': work,
-            'against': against[side],
-            **ratios(times, seconds[ours]),
-            'rounds': len(times),
-            'seconds': {name: list(seconds[name]) for name in (side, ours)},
-            'note': note,
-        }
+        {'work': work, 'against': against[side], **ratios(times, seconds[ours]),
+         'rounds': len(times), 'seconds': {name: list(seconds[name]) for name in (side, ours)},
+         'note': note}
         for side, times in seconds.items()
         if side != ours and side in against
-    ]
+    ]  # fmt: skip
 
 
 def value(work: str, number: float, unit: str, note: str = '') -> Value:
