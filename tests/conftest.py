@@ -62,7 +62,8 @@ import pytest
 # last would keep one worker busy while the others have nothing left.
 LONGEST = (
     'readme', 'notebooks', 'stranger', 'jobs', 'processes', 'train', 'disk', 'preemption',
-    'sharding', 'finetune', 'plan', 'fewshot', 'adaptation', 'package', 'predict',
+    'fewshot', 'samples_clidsum', 'samples', 'lora', 'mixing_train', 'retrieval_train',
+    'sharding', 'finetune', 'plan', 'seqio_tasks', 'adaptation', 'package', 'predict',
     'huggingface', 'parity', 'bert', 'exports', 'beam_texts', 'launch',
     'evaluate', 'attacks', 'checkpoints', 'wall', 'beam', 'losses', 'user_metrics',
     'chain', 'distributed',
