@@ -28,9 +28,9 @@ WORK = {
     ),
     'chain': (
         'translate:command:cat --task=mtg_qg_en_de --root=root --cache=c --workdir=system', 0,
-        'system/stages/mtg_qg_en_de/test/chain.json',
+        'system/eval/0/test/mtg_qg_en_de/metrics.json',
     ),
-    'fewshot.attention': ('sweep --lang=de', 2, 'keep_params=1'),
+    'fewshot.attention': ('sweep --lang=de', 2, 'udpos, which labels words instead of [CLS]'),
     'fewshot.report': ('sweep --output=report', 0, 'report/report.md'),
     'mark_dialogues': ('--model=gpt2 --input=one.json --output=marked.json', 0, 'marked.json'),
     'segment': ('one.json', 0, 'one.views.jsonl'),
