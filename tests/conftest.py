@@ -2,6 +2,7 @@
 
 import atexit
 import gc
+import importlib
 import json
 import os
 import pathlib
@@ -25,17 +26,23 @@ def _shared_folder(name: str) -> str:
     return folder
 
 
-# What one test has compiled is there for the others of this session, and for their child processes.
-if 'JAX_COMPILATION_CACHE_DIR' not in os.environ:
+# What one test has compiled is there for the others of this session, and for their child processes;
+# in a folder that somebody names, also for the next sessions.
+if kept := os.environ.get('JAX_COMPILATION_CACHE_DIR', ''):
+    bytecode = os.path.abspath(os.path.join(kept, 'bytecode'))
+else:
     os.environ['JAX_COMPILATION_CACHE_DIR'] = _shared_folder('compiled')
     os.environ['JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS'] = '0.05'
     os.environ['JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES'] = '-1'
+    bytecode = _shared_folder('bytecode')
 
-# Nor does each child compile the thousands of modules that it imports, where Python may not write
+# Nor does each process compile the thousands of modules that it imports, where Python may not write
 # beside them: that takes longer than all else that most children do.
 if os.environ.pop('PYTHONDONTWRITEBYTECODE', ''):
-    os.environ['PYTHONPYCACHEPREFIX'] = sys.pycache_prefix = _shared_folder('bytecode')
+    os.environ['PYTHONPYCACHEPREFIX'] = sys.pycache_prefix = bytecode
     sys.dont_write_bytecode = False
+    # Not that of temporary folders, in which tests make clones of this project.
+    atexit.register(shutil.rmtree, f'{bytecode}{tempfile.gettempdir()}', ignore_errors=True)
 
 warm.belong_to_this_process()
 
@@ -55,11 +62,17 @@ import pytest
 # last would keep one worker busy while the others have nothing left.
 LONGEST = (
     'readme', 'notebooks', 'stranger', 'jobs', 'processes', 'train', 'disk', 'preemption',
-    'sharding', 'finetune', 'plan', 'fewshot', 'adaptation', 'package', 'predict',
+    'fewshot', 'samples_clidsum', 'samples', 'lora', 'mixing_train', 'retrieval_train',
+    'sharding', 'finetune', 'plan', 'seqio_tasks', 'adaptation', 'package', 'predict',
     'huggingface', 'parity', 'bert', 'exports', 'beam_texts', 'launch',
     'evaluate', 'attacks', 'checkpoints', 'wall', 'beam', 'losses', 'user_metrics',
     'chain', 'distributed',
 )  # fmt: skip
+
+
+def pytest_collection() -> None:
+    """Has SeqIO and TensorFlow loaded as programs load them, without Keras: half the seconds."""
+    importlib.import_module('xlbench.pipeline.late')
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

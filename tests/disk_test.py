@@ -11,7 +11,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from unittest import mock
 
 import children
 import harm
@@ -26,7 +25,7 @@ from xlbench import config as config_lib, runs, train
 from xlbench.data import prepared
 from xlbench.parallel import partitioning
 from xlbench.settings.blocks import Data
-from xlbench.system import errors, logs, untrusted
+from xlbench.system import errors, untrusted
 from xlbench.system.errors import UserError
 from xlbench.training import checkpoints, train_step
 from xlbench.training.checkpoints import folders, record
@@ -43,10 +42,8 @@ TENSORSTORE = (
 @pytest.mark.parametrize(
     'error, said',
     [
-        (
-            OSError(errno.ENOSPC, 'x', '/r/a'),
-            'No space left on device (/r/a); make room, and start',
-        ),
+        (OSError(errno.ENOSPC, 'x', '/r/a'),
+         'No space left on device (/r/a); make room, and start'),
         (OSError(errno.EDQUOT, 'x', '/r/a'), 'Disk quota exceeded (/r/a); make room'),
         (OSError(errno.EROFS, 'x', b'/r/a'), 'Read-only file system (/r/a); make it writable'),
         (OSError(errno.EIO, 'x'), 'Input/output error; check the disk'),
@@ -56,15 +53,13 @@ TENSORSTORE = (
         (FileExistsError(errno.EEXIST, 'x', '/r/a'), 'File exists (/r/a); something of that name'),
         (OSError(errno.ENAMETOOLONG, 'x', '/r/a'), 'File name too long (/r/a); name a shorter'),
         (OSError(errno.ELOOP, 'x', '/r/a'), 'Too many levels of symbolic links (/r/a); check'),
-        (
-            PermissionError(errno.EACCES, 'x', '/r/a'),
-            'Permission denied (/r/a); make it accessible',
-        ),
+        (PermissionError(errno.EACCES, 'x', '/r/a'),
+         'Permission denied (/r/a); make it accessible'),
         (OSError(errno.ENOENT, 'x', '/r/b', None, '/r/a'), 'No such file or directory (/r/a)'),
         (ValueError(TENSORSTORE), 'No space left on device (/r/c/3/state/); make room'),
         (UserError('a slip'), 'a slip'),
     ],
-)
+)  # fmt: skip
 def test_trouble_with_a_disk_is_one_line(error, said, capsys):
     def main(argv):
         if argv:
@@ -81,13 +76,9 @@ def test_trouble_with_a_disk_is_one_line(error, said, capsys):
 
 @pytest.mark.parametrize(
     'error',
-    [
-        ConnectionResetError(errno.ECONNRESET, 'x'),
-        ValueError('there is no space left on device 7'),
-        ValueError('INTERNAL: out of memory'),
-        KeyError('a'),
-    ],
-)
+    [ConnectionResetError(errno.ECONNRESET, 'x'), ValueError('there is no space left on device 7'),
+     ValueError('INTERNAL: out of memory'), KeyError('a')],
+)  # fmt: skip
 def test_other_errors_keep_their_traceback(error):
     def main(argv):
         raise error
@@ -137,11 +128,9 @@ def test_a_checkpoint_that_does_not_fit(tmp_path, notice, capfd):
     with largest_file(50_000), pytest.raises(UserError) as error:
         saver.save(2, state_of(2), progress_of(2))
         {
-            'check': lambda: check_until_it_raises(saver),
-            'wait': saver.wait,
-            'save': lambda: saver.save(3, state_of(3), progress_of(3)),
-            'close': saver.close,
-        }[notice]()
+            'check': lambda: check_until_it_raises(saver), 'wait': saver.wait,
+            'save': lambda: saver.save(3, state_of(3), progress_of(3)), 'close': saver.close,
+        }[notice]()  # fmt: skip
     line = str(error.value)
     assert line.startswith('cannot write the checkpoint of step 2: File too large (')
     assert str(tmp_path / 'checkpoints' / '2') in line
@@ -348,15 +337,8 @@ def undisturbed(tiny_root, tmp_path_factory):
 @pytest.fixture(scope='module')
 def ended_in_step_5(undisturbed, tmp_path_factory):
     """The workdir of the same run, which ended early."""
-    workdir, write = tmp_path_factory.mktemp('interrupted') / 'run', logs.Log.write
-
-    def write_until_step_5(log, step, *rest):
-        write(log, step, *rest)
-        if step == 5:
-            raise KeyboardInterrupt
-
-    with mock.patch.object(logs.Log, 'write', write_until_step_5), pytest.raises(KeyboardInterrupt):
-        train.train(undisturbed[0], str(workdir))
+    workdir = tmp_path_factory.mktemp('interrupted') / 'run'
+    tiny.train_until(5, undisturbed[0], workdir)
     return workdir
 
 

@@ -14,7 +14,6 @@ from tests import house
 from xlbench.settings import source
 
 PROJECT = pathlib.Path(__file__).parent.parent
-ARROWS = house.arrows(PROJECT)
 MODULES = house.modules(PROJECT)
 PACKAGES = sorted(
     name
@@ -26,35 +25,27 @@ PACKAGES = sorted(
 
 
 def test_the_arrows_are_seen():
-    seen = {(arrow.source, arrow.target) for arrow in ARROWS}
+    seen = {(arrow.source, arrow.target) for arrow in house.arrows(PROJECT)}
     assert ('xlbench.train', 'xlbench.training.loop') in seen
     assert ('xlbench.tasks.fewshot', 'xlbench.tasks.xtreme') in seen
-    assert any(arrow.late for arrow in ARROWS)
+    assert any(arrow.late for arrow in house.arrows(PROJECT))
     assert house.circles({('a', 'b'), ('b', 'c'), ('c', 'a'), ('c', 'd')}) == [['a', 'b', 'c']]
 
 
 def test_nothing_imports_in_a_circle():
     """Neither modules when they are loaded, nor rooms, by late imports either."""
-    assert house.circles({(a.source, a.target) for a in ARROWS if not a.late}) == []
-    assert house.circles(house.rooms(ARROWS)) == []
+    arrows = house.arrows(PROJECT)
+    assert house.circles({(a.source, a.target) for a in arrows if not a.late}) == []
+    assert house.circles(house.rooms(arrows)) == []
 
 
 def test_configs_are_found_by_name_and_tasks_by_file():
     """Only what looks for the files imports these packages, for their folders."""
     for package, allowed in (('configs', {'config'}), ('tasks', {'benchmarks', 'data'})):
-        outside = {
-            house.package(arrow.source)
-            for arrow in ARROWS
-            if house.package(arrow.target) == package and house.package(arrow.source) != package
-        }
-        assert outside <= allowed, (package, outside)
-        deeper = [
-            arrow
-            for arrow in ARROWS
-            if arrow.target.startswith(f'xlbench.{package}.')
-            and house.package(arrow.source) != package
-        ]
-        assert not deeper
+        inside = [a for a in house.arrows(PROJECT) if house.package(a.target) == package]
+        outer = [arrow for arrow in inside if house.package(arrow.source) != package]
+        assert {house.package(arrow.source) for arrow in outer} <= allowed, (package, outer)
+        assert not [arrow for arrow in outer if arrow.target.startswith(f'xlbench.{package}.')]
 
 
 @pytest.mark.parametrize('name', PACKAGES)
@@ -108,32 +99,23 @@ def _listed(docstring: str) -> set[str] | None:
     return {name for text in names for name in re.findall(r'\w+', text)}
 
 
-def test_docstrings_name_the_arguments_that_there_are():
-    """A section Args has all of them; without one, sentences say what they are."""
-    wrong = []
-    for module, path in MODULES.items():
-        tree = house.tree(path)
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.FunctionDef) or node.name[0] == '_':
-                continue
-            every = node.args.posonlyargs + node.args.args + node.args.kwonlyargs
-            rest = [node.args.vararg, node.args.kwarg]
-            arguments = {a.arg for a in [*every, *filter(None, rest)]} - {'self', 'cls'}
-            listed = _listed(ast.get_docstring(node) or '')
-            if listed is not None and listed != arguments:
-                wrong.append(f'{module}.{node.name}: {listed ^ arguments}')
-    assert not wrong
-
-
-def test_docstrings_begin_with_the_thing_itself():
-    """With a verb or a noun of the field, not with a word that stands for one."""
+def test_docstrings_are_of_their_things():
+    """They begin with a verb or a noun of the field; a section Args has all arguments, or none."""
     vague = re.compile(r'(What|Whatever|Whether|Those|That which|So many|Of|As of)\b')
     wrong = []
     for module, path in MODULES.items():
         for node in ast.walk(house.tree(path)):
-            kinds = ast.Module | ast.ClassDef | ast.FunctionDef
-            if isinstance(node, kinds) and vague.match(ast.get_docstring(node) or ''):
-                wrong.append(f'{module}.{getattr(node, "name", "")}')
+            if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                continue
+            docstring, name = ast.get_docstring(node) or '', getattr(node, 'name', '')
+            if vague.match(docstring):
+                wrong.append(f'{module}.{name}: {docstring[:20]}')
+            if isinstance(node, ast.FunctionDef) and name[0] != '_':
+                args = node.args
+                every = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
+                arguments = {a.arg for a in filter(None, every)} - {'self', 'cls'}
+                if (listed := _listed(docstring)) not in (None, arguments):
+                    wrong.append(f'{module}.{name}: {listed ^ arguments}')
     assert not wrong
 
 

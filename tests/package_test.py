@@ -20,12 +20,11 @@ import zipfile
 from collections.abc import Iterator
 
 import pytest
-import quick_compilation
+from newcomer import PROJECT, Home
 from packaging.requirements import Requirement
 
 import xlbench
 
-PROJECT = pathlib.Path(__file__).parent.parent
 # In the source tree -> in the wheel.
 FOLDERS = {'xlbench': 'xlbench', 'tasks': 'xlbench/tasks', 'configs': 'xlbench/configs'}
 OWN_TASK = """
@@ -168,14 +167,15 @@ def test_what_is_imported_is_declared(wheel):
     assert {(name, package) for name, package in undeclared if package not in optional} == set()
 
 
-class Machine:
+class Machine(Home):
     """An empty folder, and an environment that has the wheel in it."""
 
     def __init__(self, folder: pathlib.Path, wheel: pathlib.Path, python: str = ''):
-        self.home, self.programs = folder / 'home', folder / 'venv' / 'bin'
-        self.home.mkdir()
+        programs = folder / 'venv' / 'bin'
+        # Those of this environment's jaxlib end a process of another one that lacks a flag.
+        super().__init__(folder, programs, **({'XLA_FLAGS': ''} if python else {}))
         subprocess.run([python or sys.executable, '-m', 'venv', folder / 'venv'], check=True)
-        install = [self.programs / 'python', '-m', 'pip', 'install', '--quiet', wheel]
+        install = [programs / 'python', '-m', 'pip', 'install', '--quiet', wheel]
         if python:
             subprocess.run([*install, '--disable-pip-version-check'], check=True)
         else:
@@ -184,33 +184,6 @@ class Machine:
             # Behind the wheel's own folder; and files that link to sources are not read there.
             others = sysconfig.get_paths()['purelib']
             (packages / 'shared_packages.pth').write_text(f'{others}\n', encoding='utf-8')
-        ours = ('XLBENCH_', 'PYTHONPATH', 'VIRTUAL_ENV')
-        self._environ = {k: v for k, v in os.environ.items() if not k.startswith(ours)} | {
-            'PATH': f'{self.programs}:{os.environ["PATH"]}',
-            'HF_HUB_OFFLINE': '1',
-            # Those of this environment's jaxlib end a process of another one that lacks a flag.
-            'XLA_FLAGS': '' if python else quick_compilation.xla_flags(),
-        }
-
-    def run(self, command: str) -> str:
-        """What a command line prints, typed in the folder; it must work."""
-        done = subprocess.run(
-            ['bash', '-c', command],
-            cwd=self.home,
-            env=self._environ,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=900,
-            check=False,
-        )
-        assert done.returncode == 0, f'{command}\n{done.stdout}\n{done.stderr}'
-        return done.stdout
-
-    def write(self, path: str, text: str) -> None:
-        file = self.home / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding='utf-8')
 
 
 def interpreter(version: str) -> str:
@@ -233,12 +206,12 @@ def test_the_wheel_trains_outside_the_checkout(wheel, tmp_path, version):
     elif version != '.'.join(map(str, sys.version_info[:2])):
         pytest.skip('packages are shared with this Python; XLBENCH_EMPTY_ENVIRONMENT=1 installs')
     machine = Machine(tmp_path, wheel, python)
-    assert machine.run('xlbench --version') == f'xlbench {xlbench.__version__}\n'
-    place = machine.run('python -c "import xlbench; print(xlbench.__file__)"')
+    assert machine.answers('xlbench --version') == f'xlbench {xlbench.__version__}\n'
+    place = machine.answers('python -c "import xlbench; print(xlbench.__file__)"')
     assert place.startswith(str(tmp_path / 'venv'))
-    assert '\n    mrs_build' in machine.run('xlbench data --help')  # Programs of tasks/, too.
+    assert '\n    mrs_build' in machine.answers('xlbench data --help')  # Programs of tasks/, too.
     # The embedded sample.
-    printed = machine.run(f'xlbench train --config={SHORT} --workdir=RUNS/sample')
+    printed = machine.answers(f'xlbench train --config={SHORT} --workdir=RUNS/sample')
     assert 'copy_input' in printed and (machine.home / 'RUNS/sample/DONE').is_file()
     # A task file and a config of the current folder.
     machine.write('tasks/news.py', OWN_TASK)
@@ -249,9 +222,9 @@ def test_the_wheel_trains_outside_the_checkout(wheel, tmp_path, version):
             for number in range(count)
         )
         machine.write(f'data/news/{split}.jsonl', ''.join(lines))
-    printed = machine.run('xlbench train --config=own.py --workdir=RUNS/own')
+    printed = machine.answers('xlbench train --config=own.py --workdir=RUNS/own')
     assert 'news_title_de' in printed and (machine.home / 'RUNS/own/DONE').is_file()
     # The page of a report is made of files of the package.
-    machine.run('xlbench report RUNS/own RUNS/sample --output=report')
+    machine.answers('xlbench report RUNS/own RUNS/sample --output=report')
     page = (machine.home / 'report/report.html').read_text(encoding='utf-8')
     assert re.search('<style>.+</style>', page, re.S) and 'rouge_l' in page

@@ -9,6 +9,7 @@ import sys
 
 import pages
 import pytest
+import warm
 
 from xlbench import config as config_lib
 from xlbench.__main__ import PROGRAMS
@@ -99,7 +100,7 @@ def test_the_parts_that_come_from_the_code_are_as_it_gives_them():
     """Programs with all options, configs, config keys and names; `make docs` writes them anew."""
     pytest.importorskip('sphinx')
     program = str(pages.PROJECT / 'docs' / '_extensions' / 'reference.py')
-    check = [sys.executable, program, '--check']
+    check = [warm.python(), program, '--check']
     run = subprocess.run(check, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     page = pages.FILES['programs.md'].read_text('utf-8')
@@ -121,3 +122,51 @@ def test_the_messages_that_are_explained_are_those_of_the_program():
     assert len(messages) > 20
     for message in messages:
         assert any(message in text for text in texts), message
+
+
+# ---------------------------------------- the site in a real Chromium
+
+# Elements that leave the page to the right, and stand in nothing that scrolls.
+OVERFLOWING = """
+() => [...document.querySelectorAll('.bd-article *')].filter(one => {
+  if (one.getBoundingClientRect().right <= document.documentElement.clientWidth + 1) return false;
+  for (let box = one; box; box = box.parentElement) {
+    const style = getComputedStyle(box);
+    if (/auto|scroll/.test(style.overflowX) && box.clientWidth) return false;
+    if (style.position === 'absolute' || style.visibility === 'hidden') return false;
+  }
+  return true;
+}).map(one => `${one.tagName} ${one.textContent.slice(0, 60)}`).slice(0, 3)
+"""
+
+
+@pytest.fixture(scope='module')
+def site(tmp_path_factory):
+    """The built site, without what its notebooks print."""
+    pytest.importorskip('sphinx')
+    folder = tmp_path_factory.mktemp('site')
+    options = ['-b', 'html', '-n', '-W', '-D', 'nb_execution_mode=off']
+    command = [sys.executable, '-m', 'sphinx', *options, str(pages.PROJECT / 'docs'), str(folder)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr[-2000:]
+    return folder
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize('width', [390, 1280])
+def test_no_page_is_wider_than_the_screen(site, browser, width):
+    page = browser.new_page(viewport={'width': width, 'height': 844})
+    for path in sorted(site.rglob('*.html')):
+        page.goto(path.as_uri())
+        wide = page.evaluate('document.documentElement.scrollWidth')
+        assert wide <= width, (path.relative_to(site), wide)
+        assert page.evaluate(OVERFLOWING) == [], path.relative_to(site)
+
+
+@pytest.mark.nightly
+def test_the_first_page_has_a_command_its_table_and_a_picture(site, browser):
+    page = browser.new_page()
+    page.goto((site / 'index.html').as_uri())
+    assert 'xlbench.train --config=' in page.inner_text('.highlight-sh')
+    assert 'best_constant' in page.inner_text('.bd-article table')
+    assert page.evaluate("document.querySelector('.bd-article img').naturalWidth") > 100

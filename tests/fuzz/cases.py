@@ -52,17 +52,7 @@ COUNTS: list[Reader] = []  # Of this session, for the table at its end.
 
 @dataclasses.dataclass
 class Case:
-    """One case, and how it ended.
-
-    Attributes:
-      reader: which reads it.
-      seed: repeats it.
-      refusals: what may be raised; of one line each.
-      seconds: that it may take.
-      rng: of its seed.
-      said: what was done to the bytes.
-      accepted: whether nothing was raised.
-    """
+    """A case of a reader, and how it ended: what was `said` to be done, whether it was accepted."""
 
     reader: Reader
     seed: int
@@ -141,12 +131,7 @@ def each(
 ) -> Iterator[Case]:
     """The cases of one reader; AssertionError behind the last one if some failed.
 
-    Args:
-      name: for the table.
-      seeded: how many of the suite's cases are its own.
-      refusals: what it may raise; of one line each.
-      seconds: that a case may take; more for a whole command, which compiles programs.
-    """
+    `seeded` of the suite's cases are its own; a command, which compiles, may take longer."""
     first, reader = mutate.first_seed(), Reader(name)
     COUNTS.append(reader)
     before = [(number, signal.signal(number, _too_slow)) for number in _SIGNALS]

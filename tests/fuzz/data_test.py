@@ -52,28 +52,16 @@ def json_lines(*values) -> bytes:
     return ''.join(json.dumps(value, ensure_ascii=False) + '\n' for value in values).encode()
 
 
-SQUAD = {
-    'version': '1.1',
-    'data': [
-        {
-            'title': f'Article {a}',
-            'paragraphs': [
-                {
-                    'context': f'{text(a)} Rome is old.',
-                    'qas': [
-                        {
-                            'id': f'{a}-{q}',
-                            'question': text(q),
-                            'answers': [{'text': text(a), 'answer_start': 0}],
-                        }
-                        for q in range(2)
-                    ],
-                }
-            ],
-        }
-        for a in range(2)
-    ],
-}
+SQUAD = {'version': '1.1', 'data': [
+    {'title': f'Article {a}', 'paragraphs': [
+        {'context': f'{text(a)} Rome is old.', 'qas': [
+            {'id': f'{a}-{q}', 'question': text(q),
+             'answers': [{'text': text(a), 'answer_start': 0}]}
+            for q in range(2)
+        ]}
+    ]}
+    for a in range(2)
+]}  # fmt: skip
 DIALOGUES = [{'persona': ['x'], 'dialogue': [[text(1), text(2)], [text(3), text(4)]]}] * 2
 REVIEW = {'stars': '4', 'review_title': '', 'review_body': text(1), 'product_category': 'home'}
 TREEBANK = (

@@ -303,12 +303,10 @@ def test_sentencepiece(tmp_path):
     whole = [
         tokenizer_files.sentencepiece_model(kind, normalizer, ('en', 'de', 'ko'), 400, fallback)
         for kind, normalizer, fallback in (
-            ('t5', 'nmt_nfkc', False),
-            ('fairseq', 'nfkc', False),
-            ('t5', 'identity', True),
+            ('t5', 'nmt_nfkc', False), ('fairseq', 'nfkc', False), ('t5', 'identity', True),
             ('pegasus', 'identity', False),
         )
-    ]
+    ]  # fmt: skip
     with_table = (0, 1)
     path = tmp_path / 'x.model'
     for case in cases.each('SentencePiece models', 20):

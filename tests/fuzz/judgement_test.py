@@ -27,10 +27,7 @@ def test_answers_and_keys(tmp_path):
                 judged = answers.read([str(sent)], study)
                 scores.tables(study, judged)
             # The checksum lets nothing pass that was not said.
-            if case.accepted and (judged.ratings, judged.choices) != (
-                whole.ratings,
-                whole.choices,
-            ):
+            if case.accepted and (judged.ratings, judged.choices) != (whole.ratings, whole.choices):
                 case.fail('other answers were accepted')
         for case in cases.each(f'key, {kind}', 40):
             case.harm_file(key, studies.encode(study))

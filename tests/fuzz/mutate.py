@@ -22,33 +22,16 @@ SUITE = 1130  # Cases of all readers together that the suite runs.
 
 # What stands in the place of a value; each is of another type than most readers want.
 VALUES: dict[str, Any] = {
-    'null': None,
-    'true': True,
-    'minus one': -1,
-    'zero': 0,
-    'a billion': 10**9,
-    'beyond 64 bits': 2**70,
-    'a fraction': 0.5,
-    'infinite': float('inf'),
-    'not a number': float('nan'),
-    'an empty text': '',
-    'a text': 'x',
-    'a long text': 'x' * LONG,
-    'a path that leaves': '../../../../etc/passwd',
-    'a NUL': 'a\0b',
-    'a lone surrogate': '\ud800',
-    'an empty list': [],
-    'a list': [1, 'x', None],
-    'an empty object': {},
-    'an object': {'x': 1},
+    'null': None, 'true': True, 'minus one': -1, 'zero': 0, 'a billion': 10**9,
+    'beyond 64 bits': 2**70, 'a fraction': 0.5, 'infinite': float('inf'),
+    'not a number': float('nan'), 'an empty text': '', 'a text': 'x', 'a long text': 'x' * LONG,
+    'a path that leaves': '../../../../etc/passwd', 'a NUL': 'a\0b', 'a lone surrogate': '\ud800',
+    'an empty list': [], 'a list': [1, 'x', None], 'an empty object': {}, 'an object': {'x': 1},
 }  # fmt: skip
 
 
 def number_of_cases(seeded: int) -> int:
-    """How many cases a fuzzing test runs: as many as in the suite, or its share of more.
-
-    XLBENCH_FUZZ_CASES is the number of all tests together.
-    """
+    """How many cases a test runs: the suite's, or its share of XLBENCH_FUZZ_CASES in all tests."""
     return max(1, seeded * int(os.environ.get('XLBENCH_FUZZ_CASES', SUITE)) // SUITE)
 
 
@@ -236,13 +219,7 @@ def file(path: pathlib.Path, rng: random.Random) -> str:
 
 
 def folder(place: pathlib.Path, rng: random.Random, keep: Callable[[str], bool]) -> str:
-    """Harms one of the files of a folder; says which, and what was done.
-
-    Args:
-      place: the folder; nothing outside it is touched.
-      rng: chooses.
-      keep: whether a file, by its path in the folder, may be harmed.
-    """
+    """Harms one of the files of a folder that `keep` allows; says which, and what was done."""
     files = sorted(str(p.relative_to(place)) for p in place.rglob('*') if p.is_file())
     chosen = rng.choice([name for name in files if keep(name)])
     said = file(place / chosen, rng)

@@ -16,19 +16,13 @@ from xlbench.system import errors
 
 ABS = 1e-5
 CANDIDATES = [
-    'the ferry left the harbour at dawn',
-    "  We don't sell bread on Mondays.",
-    '',
-    'Snow fell all night 雪',
-    'the old mill burns',
-]
+    'the ferry left the harbour at dawn', "  We don't sell bread on Mondays.", '',
+    'Snow fell all night 雪', 'the old mill burns',
+]  # fmt: skip
 REFERENCES = [
-    'at dawn the boat sailed out of port',
-    'On Mondays no bread is sold here.',
-    'A letter came.',
-    'It snowed during the whole night 雪',
-    'the old mill burns',
-]
+    'at dawn the boat sailed out of port', 'On Mondays no bread is sold here.', 'A letter came.',
+    'It snowed during the whole night 雪', 'the old mill burns',
+]  # fmt: skip
 # bert-score 0.3.13 with the weights of all-MiniLM-L6-v2: precision, recall, F1.
 OF_PACKAGE = {
     (6, False): (

@@ -17,30 +17,29 @@ def test_by_hand():
     # Together: a b c d of 7 words; aa ab bc cd of 5 bigrams.
     assert score('a a b', 'a b c d') == pytest.approx(
         {
-            'distinct_1': 100 * (2 / 3 + 1) / 2,
-            'distinct_2': 100.0,
-            'distinct_1_corpus': 100 * 4 / 7,
-            'distinct_2_corpus': 100 * 4 / 5,
+            'distinct_1': 100 * (2 / 3 + 1) / 2, 'distinct_2': 100.0,
+            'distinct_1_corpus': 100 * 4 / 7, 'distinct_2_corpus': 100 * 4 / 5,
             'distinct_texts': 100.0,
         },
         rel=REL,
-    )
+    )  # fmt: skip
 
 
-def test_bigrams_do_not_cross_hypotheses():
-    assert score('a', 'b')['distinct_2_corpus'] == 0.0
-
-
-def test_a_hypothesis_without_ngrams_counts_as_zero():
-    got = score('a b', '')
-    assert got['distinct_1'] == 50.0 and got['distinct_1_corpus'] == 100.0
-    assert score('a')['distinct_1'] == 100.0 and score('a')['distinct_2'] == 0.0
-    assert {value for name, value in score('', ' ').items() if name != 'distinct_texts'} == {0.0}
-
-
-def test_one_text_for_all_inputs_does_not_pass_as_varied():
-    got = score(*['What is it?'] * 4)
-    assert got['distinct_1'] == 100.0 and got['distinct_texts'] == 25.0
+@pytest.mark.parametrize(
+    ('predictions', 'name', 'value'),
+    [
+        (['a', 'b'], 'distinct_2_corpus', 0.0),  # Bigrams do not cross hypotheses.
+        (['a b', ''], 'distinct_1', 50.0),  # One without n-grams counts as 0.
+        (['a b', ''], 'distinct_1_corpus', 100.0),
+        (['a'], 'distinct_1', 100.0),
+        (['a'], 'distinct_2', 0.0),
+        (['What is it?'] * 4, 'distinct_1', 100.0),  # One text for all does not pass as varied.
+        (['What is it?'] * 4, 'distinct_texts', 25.0),
+        (['Der der der.'], 'distinct_1', 100.0),  # Case and punctuation count.
+    ],
+)
+def test_one_number(predictions, name, value):
+    assert score(*predictions)[name] == value
 
 
 @pytest.mark.parametrize(
@@ -62,11 +61,8 @@ def test_predictions_that_collapse(texts, targets, words):
     assert (words in note and note.startswith('a_task: ')) if words else note == ''
 
 
-def test_case_and_punctuation_count():
-    assert score('Der der der.')['distinct_1'] == 100.0
-
-
 def test_characters():
+    assert {v for name, v in score('', ' ').items() if name != 'distinct_texts'} == {0.0}
     assert score('看看 花', tokenize='characters')['distinct_1'] == pytest.approx(200 / 3, rel=REL)
     assert distinct.Distinct.for_language('zh').tokenize == 'characters'
     assert distinct.Distinct.for_language('de').tokenize == 'words'

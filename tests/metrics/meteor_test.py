@@ -7,7 +7,6 @@ import zipfile
 
 import pytest
 from nightly import by_day
-from nltk.stem import SnowballStemmer
 
 from xlbench.metrics import suite as suite_lib
 from xlbench.metrics.meteor import Meteor, alignment, metric as metric_lib, tables
@@ -19,14 +18,10 @@ from xlbench.system import errors
 OF_JAVA = {
     'en': (
         [
-            (
-                "Dr. Weber closes the old mills, doesn't he?",
-                "The doctor closed an old mill; didn't he?",
-            ),
-            (
-                'the river rose and the bridge was closed',
-                'the bridge was closed because the river rose',
-            ),
+            ("Dr. Weber closes the old mills, doesn't he?",
+             "The doctor closed an old mill; didn't he?"),
+            ('the river rose and the bridge was closed',
+             'the bridge was closed because the river rose'),
             ('A ferry!', ''),
         ],
         [0.21362789435718432, 0.4516759958214386, 0.0],
@@ -34,10 +29,8 @@ OF_JAVA = {
     ),
     'de': (
         [
-            (
-                'Der Müller öffnete um 7 Uhr die alten Türen, z.B. das Tor.',
-                'Die alte Tür öffnet der Müller um 7 Uhr.',
-            ),
+            ('Der Müller öffnete um 7 Uhr die alten Türen, z.B. das Tor.',
+             'Die alte Tür öffnet der Müller um 7 Uhr.'),
             ('Es regnet.', 'Es regnete gestern nicht.'),
         ],
         [0.6677111716621253, 0.3514450867052022],
@@ -45,20 +38,16 @@ OF_JAVA = {
     ),
     'fr': (
         [
-            (
-                "L'eau de la rivière montait jusqu'au pont.",
-                "L'eau des rivières monte au pont d'hier.",
-            ),
+            ("L'eau de la rivière montait jusqu'au pont.",
+             "L'eau des rivières monte au pont d'hier."),
             ('Il pleut', 'Il pleuvait fort'),
         ],
         [0.41623000002875654, 0.13793103448275862],
         0.36347078907415037,
     ),
     'es': (
-        [
-            ('¿Cerraron los puentes viejos?', 'Cerraron el puente viejo ayer.'),
-            ('La lluvia cae', 'Llueve'),
-        ],
+        [('¿Cerraron los puentes viejos?', 'Cerraron el puente viejo ayer.'),
+         ('La lluvia cae', 'Llueve')],
         [0.34906568364644786, 0.0],
         0.26368271066818,
     ),
@@ -163,16 +152,13 @@ def test_a_match_that_is_not_exact_adds_its_half_cut():
 
 @pytest.mark.parametrize(
     ('text', 'lang', 'words'),
-    [
-        ("Don't! It's the 1990's", 'en', "don 't ! it 's the 1990 's"),
-        ("L'eau d'hier", 'fr', "l' eau d' hier"),
-        ("L'eau", 'de', "l ' eau"),
-        ('U.S. costs 5,000 to 6,x', 'en', 'us costs 5,000 to 6 , x'),
-        ('No. 5, No. way. Mr. Fox', 'en', 'no. 5 , no. way . mr. fox'),
-        ('No. Way ... well-known--so', 'en', 'no . way ... well known so'),
-        ('“ja”\u3000‘nein’', 'ru', '" ja " \' nein \''),
-    ],
-)
+    [("Don't! It's the 1990's", 'en', "don 't ! it 's the 1990 's"),
+     ("L'eau d'hier", 'fr', "l' eau d' hier"), ("L'eau", 'de', "l ' eau"),
+     ('U.S. costs 5,000 to 6,x', 'en', 'us costs 5,000 to 6 , x'),
+     ('No. 5, No. way. Mr. Fox', 'en', 'no. 5 , no. way . mr. fox'),
+     ('No. Way ... well-known--so', 'en', 'no . way ... well known so'),
+     ('“ja”\u3000‘nein’', 'ru', '" ja " \' nein \'')],
+)  # fmt: skip
 def test_normalisation(text, lang, words):
     prefixes = {'Mr': False, 'No': True}
     assert metric_lib.normalize(text, lang, prefixes) == words
@@ -390,6 +376,8 @@ def test_two_thousand_pairs_equal_the_rule_of_java(lang):
     metric = dataclasses.replace(Meteor.without_tables(name), text='raw')
     stem = None
     if name != 'other':
+        from nltk.stem import SnowballStemmer  # NLTK loads for seconds, and not at each start.
+
         snowball = SnowballStemmer(metric_lib.STEMMERS[name])
         stem = lambda word: str(snowball.stem(Cased(word)))  # noqa: E731
     pairs, by_hash = [*fuzzed(lang, 2000)], 0

@@ -81,16 +81,11 @@ def test_by_hand():
     f1, f2 = 2 * 0.75 / (1.75 + 1e-8), 2 * (0.5 / 3) / (0.5 + 1 / 3 + 1e-8)
     assert got == pytest.approx(
         {
-            'mrs_rouge': 100 * (f1 / 6 + f2 / 3),
-            'mrs_rouge_1': 100 * f1,
-            'mrs_rouge_2': 100 * f2,
-            'mrs_rouge_3': 0.0,
-            'mrs_rouge_l': 100 * f1,
-            'dist_1': 100.0,
-            'dist_2': 100 * 2 / 3,
+            'mrs_rouge': 100 * (f1 / 6 + f2 / 3), 'mrs_rouge_1': 100 * f1, 'mrs_rouge_2': 100 * f2,
+            'mrs_rouge_3': 0.0, 'mrs_rouge_l': 100 * f1, 'dist_1': 100.0, 'dist_2': 100 * 2 / 3,
         },
         rel=REL,
-    )
+    )  # fmt: skip
 
 
 def test_the_sum_decides_and_not_rouge_1():
@@ -343,13 +338,10 @@ def test_official_ranking(golden, name):
     ranks = 1 + np.argmax(order[inside] == gold[inside, None], axis=1)
     assert len(ranks) == full['n']
     assert mrs.ranks_in_set(ranks, gold[inside]) == pytest.approx(
-        {
-            'set_mrr': 100 * full['mrr'],
-            'set_p_at_1': 100 * full['p_at_1'],
-            'set_macro_mrr': 100 * full['macro_mrr_over_responses_seen'],
-        },
+        {'set_mrr': 100 * full['mrr'], 'set_p_at_1': 100 * full['p_at_1'],
+         'set_macro_mrr': 100 * full['macro_mrr_over_responses_seen']},
         rel=REL,
-    )
+    )  # fmt: skip
 
 
 def test_official_reciprocal_rank(golden):
@@ -369,12 +361,9 @@ def test_gold_ids():
 def test_textbook_by_hand():
     got = mrs.ranks_in_set([1, 4, 2], [7, 7, 3])
     assert got == pytest.approx(
-        {
-            'set_mrr': 100 * (1 + 1 / 4 + 1 / 2) / 3,
-            'set_p_at_1': 100 / 3,
-            'set_macro_mrr': 100 * ((1 + 1 / 4) / 2 + 1 / 2) / 2,
-        }
-    )
+        {'set_mrr': 100 * (1 + 1 / 4 + 1 / 2) / 3, 'set_p_at_1': 100 / 3,
+         'set_macro_mrr': 100 * ((1 + 1 / 4) / 2 + 1 / 2) / 2}
+    )  # fmt: skip
 
 
 def test_official_leaves_out_examples_without_three_suggestions():

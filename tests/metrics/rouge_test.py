@@ -193,14 +193,10 @@ def test_bm25s_lists_have_the_effect_of_nltks():
 
 @pytest.mark.parametrize(
     'lang, text, tokens',
-    [
-        ('ar', 'أبدا الكتاب', ['أبدا', 'كتاب']),
-        ('da', 'bliver husene', ['bliver', 'hus']),
-        ('fi', 'eivät talossa', ['eivät', 'talo']),
-        ('hu', 'abban házakban', ['abban', 'ház']),
-        ('ro', 'aceasta casele', ['aceasta', 'cas']),
-    ],
-)
+    [('ar', 'أبدا الكتاب', ['أبدا', 'كتاب']), ('da', 'bliver husene', ['bliver', 'hus']),
+     ('fi', 'eivät talossa', ['eivät', 'talo']), ('hu', 'abban házakban', ['abban', 'ház']),
+     ('ro', 'aceasta casele', ['aceasta', 'cas'])],
+)  # fmt: skip
 def test_stop_words_of_five_more_languages_are_packaged(lang, text, tokens):
     metric = rouge.MultilingualRouge(lang, stem=True)
     assert metric.tokenizer.tokenize(text) == tokens

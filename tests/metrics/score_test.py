@@ -368,38 +368,22 @@ def test_mistakes(texts, tmp_path, capsys):
         ((outputs, f'--references={texts[0]},{short}', '--lang=de'), 'short.txt has 3 references'),
         ((outputs, f'--references={texts[0]}'), 'has to know the language of the texts: set --lan'),
         ((outputs, *mixed, '--metrics=rouge'), "unknown metric 'rouge'; "),
-        (
-            (outputs, f'--references={",".join(texts)}', '--lang=de', '--metrics=mrs_rouge'),
-            'MrsRouge compares with one reference, and .* has up to 2; leave it out',
-        ),
-        (
-            (records(*'abca', file='1.jsonl'), f'--references={gold}', '--metrics=chrf'),
-            "1.jsonl:4: id 'a' is on line 1 already; --id_field= leaves ids out and takes",
-        ),
-        (
-            (outputs, f'--references={twice}', '--reference_field=prediction'),
-            "5.jsonl:4: id 'a' is on line 1 already",
-        ),
-        (
-            (records('', 'b', 'c', file='6.jsonl'), f'--references={gold}'),
-            '6.jsonl:1: id is missing; it is a text',
-        ),
-        (
-            (records(*'abcx', file='2.jsonl'), f'--references={gold}', '--metrics=chrf'),
-            "that are not in .*: 'x'",
-        ),
-        (
-            (records(*'abc', file='3.jsonl'), f'--references={gold}', '--metrics=chrf'),
-            "that are missing: 'd'",
-        ),
-        (
-            (records('a', '', 'c', file='4.jsonl'), f'--references={gold}'),
-            '4.jsonl:2: id is missing; it is a text',
-        ),
-        (
-            (records(*'ab'), *mixed, '--field=text'),
-            "in.jsonl:1: unknown field 'text'; .*Set --fiel",
-        ),
+        ((outputs, f'--references={",".join(texts)}', '--lang=de', '--metrics=mrs_rouge'),
+         'MrsRouge compares with one reference, and .* has up to 2; leave it out'),
+        ((records(*'abca', file='1.jsonl'), f'--references={gold}', '--metrics=chrf'),
+         "1.jsonl:4: id 'a' is on line 1 already; --id_field= leaves ids out and takes"),
+        ((outputs, f'--references={twice}', '--reference_field=prediction'),
+         "5.jsonl:4: id 'a' is on line 1 already"),
+        ((records('', 'b', 'c', file='6.jsonl'), f'--references={gold}'),
+         '6.jsonl:1: id is missing; it is a text'),
+        ((records(*'abcx', file='2.jsonl'), f'--references={gold}', '--metrics=chrf'),
+         "that are not in .*: 'x'"),
+        ((records(*'abc', file='3.jsonl'), f'--references={gold}', '--metrics=chrf'),
+         "that are missing: 'd'"),
+        ((records('a', '', 'c', file='4.jsonl'), f'--references={gold}'),
+         '4.jsonl:2: id is missing; it is a text'),
+        ((records(*'ab'), *mixed, '--field=text'),
+         "in.jsonl:1: unknown field 'text'; .*Set --fiel"),
         ((outputs,), 'name the references: --task=NAME of a prepared task, or --references=FILE'),
         ((outputs, *mixed, '--n_best'), 'out.txt:1: the line does not begin with a number'),
         ((outputs, *mixed, '--field=x'), '--field is for jsonl, and .* is read as text'),
@@ -409,14 +393,12 @@ def test_mistakes(texts, tmp_path, capsys):
         ((outputs, '--references=,'), 'name the references: --task=NAME'),
         ((tmp_path / 'none.txt', *mixed), 'there is no file .*none.txt'),
         ((outputs, '--references=none.de', '--lang=de'), 'there is no file none.de'),
-        (
-            (write(tmp_path / 'b.jsonl', '{"prediction": null}'), *mixed),
-            'b.jsonl:1: prediction is No',
-        ),
+        ((write(tmp_path / 'b.jsonl', '{"prediction": null}'), *mixed),
+         'b.jsonl:1: prediction is No'),
         ((write(tmp_path / 'd.jsonl', '[' * 5000), *mixed), 'd.jsonl:1'),
         ((outputs, *mixed, '--task=../x'), "task '../x' is not a plain name"),
         ((outputs, '--task=a', '--split=../x'), "split '../x' is not a plain name"),
-    ):
+    ):  # fmt: skip
         with pytest.raises(UserError, match=message) as error:
             run(capsys, *arguments)
         assert '\n' not in str(error.value)

@@ -34,26 +34,30 @@ def test_by_hand():
     assert got == pytest.approx(
         {'chunk_f1': 200 / 3, 'chunk_precision': 100.0, 'chunk_recall': 50.0}, rel=REL
     )
-    # A chunk with a wrong border, or of a wrong type, is wrong.
-    assert chunk_f1('B-PER I-PER O', 'B-PER O O') == 0.0
-    assert chunk_f1('B-PER I-PER O', 'B-LOC I-LOC O') == 0.0
-    # I- may begin a chunk; B- always does.
-    assert chunk_f1('O I-PER I-PER', 'O B-PER I-PER') == 100.0
-    assert chunk_f1('B-PER B-PER', 'B-PER I-PER') == 0.0
-    assert chunk_f1('O O', 'O O') == 0.0
 
 
-def test_parts_of_speech_are_runs():
-    # NOUN 0-1, VERB 2 against NOUN 0-2.
-    assert chunk_f1('NOUN NOUN VERB', 'NOUN NOUN NOUN') == 0.0
-    assert chunk_f1('NOUN NOUN VERB', 'NOUN NOUN VERB') == 100.0
-    # A tag that begins with S begins a chunk each time: SYM SYM are two.
-    got = tagging.ChunkF1()(['SYM SYM NOUN NOUN'], ['SYM SYM X X'])
+@pytest.mark.parametrize(
+    ('gold', 'predicted', 'score'),
+    [
+        ('B-PER I-PER O', 'B-PER O O', 0.0),  # A chunk with a wrong border,
+        ('B-PER I-PER O', 'B-LOC I-LOC O', 0.0),  # or of a wrong type, is wrong.
+        ('O I-PER I-PER', 'O B-PER I-PER', 100.0),  # I- may begin a chunk;
+        ('B-PER B-PER', 'B-PER I-PER', 0.0),  # B- always does.
+        ('O O', 'O O', 0.0),
+        ('NOUN NOUN VERB', 'NOUN NOUN NOUN', 0.0),  # NOUN 0-1, VERB 2 against NOUN 0-2.
+        ('NOUN NOUN VERB', 'NOUN NOUN VERB', 100.0),
+        ('SCONJ', 'CCONJ', 0.0),  # A type without a dash has its first letter: 100 in seqeval 1.0.
+        ('NOUN NFP NOUN', 'NOUN X NOUN', 100.0),  # NFP is left out on both sides: one run.
+        ('NOUN VERB', 'NOUN <CUT>', 100.0),
+    ],
+)
+def test_pairs(gold, predicted, score):
+    assert chunk_f1(gold, predicted) == score
+
+
+def test_a_tag_that_begins_with_s_begins_a_chunk_each_time():
+    got = tagging.ChunkF1()(['SYM SYM NOUN NOUN'], ['SYM SYM X X'])  # Two of three.
     assert got['chunk_recall'] == pytest.approx(200 / 3, rel=REL)
-
-
-def test_a_type_without_a_dash_has_its_first_letter():
-    assert chunk_f1('SCONJ', 'CCONJ') == 0.0  # 100 since seqeval 1.0.
 
 
 def test_chunks_end_with_the_sentence():
@@ -73,9 +77,6 @@ def test_examples():
 
 
 def test_words_that_do_not_count_are_left_out_on_both_sides():
-    # Without the word between them the two nouns are one run.
-    assert chunk_f1('NOUN NFP NOUN', 'NOUN X NOUN') == 100.0
-    assert chunk_f1('NOUN VERB', 'NOUN <CUT>') == 100.0
     # A model may predict such a tag; that is a mistake like any other.
     assert chunk_f1('NOUN VERB', 'NOUN AFX') < 100.0
     accuracy = tagging.TagAccuracy()(['NOUN NFP VERB DET'], ['NOUN X VERB <CUT>'])
@@ -86,13 +87,11 @@ def test_accuracy():
     got = tagging.TagAccuracy()(['A B', 'A'], ['A A', 'B'])
     assert got == pytest.approx(
         {
-            'tag_accuracy': 100 / 3,
-            'tag_scored': 100.0,
-            'tag_accuracy_A': 50.0,
+            'tag_accuracy': 100 / 3, 'tag_scored': 100.0, 'tag_accuracy_A': 50.0,
             'tag_accuracy_B': 0.0,
         },
         rel=REL,
-    )
+    )  # fmt: skip
     assert set(tagging.TagAccuracy(per_tag=False)(['A'], ['A'])) == {'tag_accuracy', 'tag_scored'}
     examples = tagging.TagAccuracy().per_example(['A B', ''], ['A A', ''])
     assert examples == [{'tag_accuracy': 50.0}, {'tag_accuracy': 0.0}]

@@ -4,7 +4,6 @@ import json
 import os
 import pathlib
 import subprocess
-import sys
 
 import numpy as np
 import pages
@@ -12,6 +11,7 @@ import pytest
 import readme_files
 import tiny
 import tiny_sweep
+import warm
 
 from tests import dialogues_test
 from tests.tasks import mrs_build_test, mtg_build_test
@@ -28,9 +28,9 @@ WORK = {
     ),
     'chain': (
         'translate:command:cat --task=mtg_qg_en_de --root=root --cache=c --workdir=system', 0,
-        'system/stages/mtg_qg_en_de/test/chain.json',
+        'system/eval/0/test/mtg_qg_en_de/metrics.json',
     ),
-    'fewshot.attention': ('sweep --lang=de', 2, 'keep_params=1'),
+    'fewshot.attention': ('sweep --lang=de', 2, 'udpos, which labels words instead of [CLS]'),
     'fewshot.report': ('sweep --output=report', 0, 'report/report.md'),
     'mark_dialogues': ('--model=gpt2 --input=one.json --output=marked.json', 0, 'marked.json'),
     'segment': ('one.json', 0, 'one.views.jsonl'),
@@ -80,13 +80,9 @@ def test_a_former_program_still_does_its_work(name, folder):
     support = str(pages.PROJECT / 'tests' / 'support')
     paths = os.pathsep.join([support, os.environ.get('PYTHONPATH', '')])
     done = subprocess.run(
-        [sys.executable, '-m', f'xlbench.{name}', *line.split()],
-        cwd=folder,
-        env=os.environ | {'PYTHONPATH': paths},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        [warm.python(), '-m', f'xlbench.{name}', *line.split()], cwd=folder,
+        env=os.environ | {'PYTHONPATH': paths}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
     said = f'xlbench {name} is now `xlbench {command_line.FORMER[name]}`'
     first, *others = done.stderr.splitlines()
     assert (done.returncode, first) == (code, said), done.stderr

@@ -7,16 +7,19 @@ not run has its reason. All this is in tests/support/readme.toml. A command with
 fails the test, and so does a page or heading with commands that is in none of GROUPS.
 """
 
+import functools
 import pathlib
 import re
 import shutil
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pages
 import pytest
 import readme_files
 from newcomer import Newcomer
+
+from xlbench.prepare import command as prepare
 
 PLAN = tomllib.loads(pathlib.Path(readme_files.__file__).with_name('readme.toml').read_text())
 NAMES: dict[str, str] = {}
@@ -47,29 +50,16 @@ def test_every_command_has_a_row():
 # One newcomer follows the places of a group, one after another.
 GROUPS = (
     (
-        'README.md',
-        'index.md',
-        'start.md',
-        'reports.md',
-        'tracking.md',
-        'mtg.md',
-        'checkpoints.md',
-        'inference.md',
-        'translation.md#Machine translation',
-        'devices.md',
+        'README.md', 'index.md', 'start.md', 'reports.md', 'tracking.md', 'mtg.md',
+        'checkpoints.md', 'inference.md', 'translation.md#Machine translation', 'devices.md',
         'reproduce.md',
     ),
     (
-        'data.md',
-        'clidsum.md',
-        'translation.md#Translators from parallel texts',
-        'translation.md#Real decoders on a laptop',
-        'mrs.md',
-        'fewshot.md',
-        'translation.md#Chains',
+        'data.md', 'clidsum.md', 'translation.md#Translators from parallel texts',
+        'translation.md#Real decoders on a laptop', 'mrs.md', 'fewshot.md', 'translation.md#Chains',
     ),
     ('migration.md', 'your_own.md'),
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -81,7 +71,8 @@ GROUPS = (
 def test_the_commands_work(places: Sequence[str], tmp_path, corpora):
     newcomer = Newcomer(tmp_path)
     if 'your_own.md' not in places:  # There, nothing is read but one's own.
-        shutil.copytree(corpora, newcomer.home / 'data' / 'sample')
+        folder = corpora('mtg') if places[-1] == 'start.md' else corpora(*prepare.SAMPLES)
+        shutil.copytree(folder, newcomer.home / 'data' / 'sample')
     programs = {place: [] for place in places}
     for block in pages.blocks('python'):
         if match := re.match(r'# ((?:tasks/)?\w+\.py)\n', block.text):
@@ -111,11 +102,16 @@ def test_the_commands_work(places: Sequence[str], tmp_path, corpora):
 
 
 @pytest.fixture(scope='module')
-def corpora(tmp_path_factory) -> pathlib.Path:
-    """The sample corpora with few texts, for all newcomers; package_test.py begins without any."""
-    folder = tmp_path_factory.mktemp('corpora')
-    readme_files.small_corpora(folder)
-    return folder
+def corpora(tmp_path_factory) -> Callable[..., pathlib.Path]:
+    """Writes sample corpora with few texts, for all newcomers; package_test.py begins without."""
+
+    @functools.cache
+    def write(*names: str) -> pathlib.Path:
+        folder = tmp_path_factory.mktemp('corpora')
+        readme_files.small_corpora(folder, names)
+        return folder
+
+    return write
 
 
 def follow(newcomer: Newcomer, command: str, row: str | dict[str, str]) -> None:

@@ -65,15 +65,7 @@ class Children:
         self._folder = folder
 
     def wait(self, timeout: float = 400, numbers: Sequence[int] | None = None) -> list[int]:
-        """The exit codes in the order of the processes; a signal's is negative, as Popen has it.
-
-        Args:
-          timeout: in seconds; generous, because machines that test are busy.
-          numbers: of the processes to wait for; default: all.
-
-        Raises:
-          AssertionError: some are still running after `timeout` seconds; with their output.
-        """
+        """The exit codes of all, or of those numbers; a signal's is negative, as Popen has it."""
         deadline = time.monotonic() + timeout
         numbers = range(len(self.processes)) if numbers is None else numbers
         for i in numbers:
@@ -95,11 +87,7 @@ class Children:
         self.processes[i].send_signal(number)
 
     def wait_for(self, i: int, text: str, timeout: float = 400) -> None:
-        """Returns as soon as process i has printed a text.
-
-        Raises:
-          AssertionError: it ended without, or took longer than `timeout` seconds.
-        """
+        """Returns as soon as process i has printed a text; AssertionError if it ends without."""
         deadline = time.monotonic() + timeout
         while True:
             ended = self.processes[i].poll() is not None  # Asked first: its output is whole then.
@@ -130,25 +118,15 @@ def start(
     record: str | os.PathLike = '',
     module: str = 'xlbench.train',
 ) -> Children:
-    """Starts `python -m xlbench.train ARGUMENTS` in several processes that find each other.
+    """Starts `python -m MODULE ARGUMENTS` in processes that find each other; see the top.
 
-    Args:
-      arguments: of each.
-      processes: how many.
-      devices: fake CPU devices of each.
-      env: further variables; 'XLBENCH_PROCESSES' and the like replace what is set here.
-      signal_at: PROCESS:PLACE:AT:SIGNAL, see the top of this file; '' for none.
-      record: a folder for what `recorded` reads; '' for none.
-      module: the program.
-    """
+    `env` has further variables; 'XLBENCH_PROCESSES' and the like replace what is set here."""
     folder = tempfile.TemporaryDirectory(prefix='xlbench-children-')
     common = {name: v for name, v in os.environ.items() if not name.startswith(_FOREIGN)} | {
-        'JAX_PLATFORMS': 'cpu',
-        'XLA_FLAGS': quick_compilation.xla_flags(devices),
-        'PYTHONPATH': f'{PROJECT}:{os.environ.get("PYTHONPATH", "")}',
-        _SIGNAL_AT: signal_at,
+        'JAX_PLATFORMS': 'cpu', 'XLA_FLAGS': quick_compilation.xla_flags(devices),
+        'PYTHONPATH': f'{PROJECT}:{os.environ.get("PYTHONPATH", "")}', _SIGNAL_AT: signal_at,
         _RECORD: os.fspath(record),
-    }
+    }  # fmt: skip
     if processes > 1:
         common['XLBENCH_COORDINATOR'] = f'127.0.0.1:{free_port()}'
     children = []
@@ -223,10 +201,7 @@ def free_port() -> int:
 
 
 def scores(workdir: str | os.PathLike) -> dict[str, Any]:
-    """All that a run computed, by place: its metrics.jsonl, metrics.json and predictions.jsonl.
-
-    Without what depends on the clock.
-    """
+    """All that a run computed, by place, without what depends on the clock."""
     workdir = pathlib.Path(workdir)
     timed = ('tokens_per_second', 'examples_per_second', 'input_wait', 'mfu')
     found = {}
@@ -248,11 +223,7 @@ def scores(workdir: str | os.PathLike) -> dict[str, Any]:
 def same_run(
     one: str | os.PathLike, other: str | os.PathLike, rtol: float = 0.0, atol: float = 0.0
 ) -> None:
-    """Asserts that two workdirs hold the same numbers and texts.
-
-    Texts, whole numbers and the order of everything are the same; other numbers within
-    atol + rtol * |number|, exactly the same by default.
-    """
+    """Two workdirs hold the same texts and whole numbers; others within atol + rtol * |number|."""
     left, right = scores(one), scores(other)
     assert left, f'{one} holds nothing'
     assert list(left) == list(right)
@@ -319,11 +290,7 @@ def recording(folder: str | os.PathLike, process: int = 0) -> Iterator[None]:
 
 
 def recorded(folder: str | os.PathLike) -> list[list[dict[str, Any]]]:
-    """Of each process a list of the batches it took, in order.
-
-    'examples' are (task, split, number) of all rows of the batch, 'rows' what stood in those of
-    this process, as numbers.
-    """
+    """Of each process its batches: (task, split, number) of all rows, and sums of its own."""
     paths = sorted(pathlib.Path(folder).glob('process-*.jsonl'))
     return [_rows(path) for path in paths]
 

@@ -10,16 +10,7 @@ PROMPTS = {'query': 'query: ', 'document': 'passage: '}
 
 
 def write(folder: pathlib.Path, vocabulary: str = 'xlm-roberta', **fields) -> str:
-    """Writes a BERT of 2 layers of 16 with a vocabulary, as multilingual E5 is one with XLM-R's.
-
-    Args:
-      folder: made.
-      vocabulary: see tokenizer_files.write.
-      fields: of the model that differ.
-
-    Returns:
-      The folder.
-    """
+    """Writes a BERT of 2 layers of 16 with a vocabulary, as multilingual E5 is one with XLM-R's."""
     fields = {**SIZES, 'has_pooler': False, **fields}
     return model_folders.write(folder, 'bert', vocabulary, seed=5, more_rows=3, **fields)
 

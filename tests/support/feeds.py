@@ -27,13 +27,11 @@ def make_task(
     ) as writer:
         writer.write_batch(
             [
-                {
-                    'inputs': [first + i] * min(60, 2 + int(rng.lognormal(2.3, 0.6))) + [1],
-                    'targets': [first + i] * rng.integers(1, 10) + [1],
-                }
+                {'inputs': [first + i] * min(60, 2 + int(rng.lognormal(2.3, 0.6))) + [1],
+                 'targets': [first + i] * rng.integers(1, 10) + [1]}
                 for i in range(count)
             ]
-        )
+        )  # fmt: skip
     return prepared.open_task(str(root), 'v', name, 'train')
 
 

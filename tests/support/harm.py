@@ -46,10 +46,7 @@ def alter_bit(path: pathlib.Path, number: int) -> None:
 
 
 def edit_progress(workdir: pathlib.Path, step: int, **changes: Any) -> None:
-    """Changes values of the progress of a checkpoint, and its checksum to the right one for them.
-
-    So nothing but the values themselves can be found to be wrong.
-    """
+    """Changes values of the progress of a checkpoint, and its checksum, which so is right."""
     path = workdir / 'checkpoints' / str(step) / RECORD
     content = json.loads(path.read_bytes())
     content['progress'] |= changes

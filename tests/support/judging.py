@@ -32,14 +32,9 @@ def study(kind: str = 'ratings', systems: int = 2, judges=('anna', 'ben'), **kwa
 
 
 def answers(study, judge: str, choose) -> dict:
-    """What a page saves, all items answered.
+    """What a page saves of one judge, all items answered by `choose`.
 
-    Args:
-      study: the study.
-      judge: whose.
-      choose: of ratings (system, aspect, item) -> 1 to 5; of choices (systems, aspect, item) ->
-        (best, worst).
-    """
+    It gets (system, aspect, item) and gives 1 to 5; of choices (systems, ...) -> (best, worst)."""
     sheet = next(sheet for sheet in study.sheets if sheet.judge == judge)
     rows = []
     for number, (index, systems) in enumerate(zip(sheet.order, sheet.slots, strict=True), 1):
@@ -58,14 +53,10 @@ def answers(study, judge: str, choose) -> dict:
                 ]
     return signed(
         {
-            'format': 'xlbench answers 1',
-            'study': study.id,
-            'judge': judge,
-            'page': sheet.page,
-            'saved': '2026-01-01T00:00:00.000Z',
-            'answers': rows,
+            'format': 'xlbench answers 1', 'study': study.id, 'judge': judge, 'page': sheet.page,
+            'saved': '2026-01-01T00:00:00.000Z', 'answers': rows,
         }
-    )
+    )  # fmt: skip
 
 
 def signed(file: dict) -> dict:

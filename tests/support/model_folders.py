@@ -26,19 +26,9 @@ MARIAN = dict(
 def write(
     folder: pathlib.Path, family: str, vocabulary: str, seed: int = 0, more_rows: int = 0, **fields
 ) -> str:
-    """Writes a model in the form of Hugging Face, with its tokenizer.
+    """Writes a model in the form of Hugging Face, with its tokenizer; see tokenizer_files.write.
 
-    Args:
-      folder: made.
-      family: of the model.
-      vocabulary: see tokenizer_files.write.
-      seed: of the weights.
-      more_rows: of the table than there are pieces, as public models have.
-      **fields: of the model that are not those of its size 'sample'.
-
-    Returns:
-      The folder.
-    """
+    Its table has `more_rows` than pieces, as public ones have; `fields` are of the model."""
     named = {'bos_token': '<s>', 'cls_token': '<s>', 'eos_token': '</s>', 'sep_token': '</s>'}
     config = named if vocabulary in ('xlm-roberta', 'roberta') else {}
     with tempfile.TemporaryDirectory() as place:

@@ -70,13 +70,11 @@ def write_xquad(root, langs=XQUAD.languages, articles=20) -> None:
                 context = sentence(lang, 10 * article + paragraph, 9)
                 answer = context.split()[3]
                 questions = [
-                    {
-                        'id': f'q{article}-{paragraph}-{number}',
-                        'question': sentence(lang, 1000 + 10 * article + number, 5),
-                        'answers': [{'text': answer, 'answer_start': context.index(answer)}],
-                    }
+                    {'id': f'q{article}-{paragraph}-{number}',
+                     'question': sentence(lang, 1000 + 10 * article + number, 5),
+                     'answers': [{'text': answer, 'answer_start': context.index(answer)}]}
                     for number in range(2)
-                ]
+                ]  # fmt: skip
                 paragraphs.append({'context': context, 'qas': questions})
             data.append({'title': f'A{article}', 'paragraphs': paragraphs})
         put(root, f'xquad/xquad.{lang}.json', {'version': '1.1', 'data': data})

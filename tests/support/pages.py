@@ -21,14 +21,7 @@ _BLOCK = re.compile(r'^```([^\n]*)\n(.*?)^```$', re.DOTALL | re.MULTILINE)
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """A block of code.
-
-    Attributes:
-      page: the page that it stands on.
-      heading: the second-level heading above it, '' where there is none.
-      language: what stands behind the opening fence.
-      text: its lines.
-    """
+    """A block of code: its page, the heading of level 2 above it or '', its language, its lines."""
 
     page: str
     heading: str
@@ -61,12 +54,7 @@ def blocks(language: str) -> Iterator[Block]:
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A cell of code in a notebook.
-
-    Attributes:
-      code: its lines.
-      raises: whether it shows an error.
-    """
+    """The lines of a cell of code in a notebook, and whether it shows an error."""
 
     code: str
     raises: bool

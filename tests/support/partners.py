@@ -25,11 +25,7 @@ from xlbench.system.errors import UserError
 
 
 class Request(http.server.BaseHTTPRequestHandler):
-    """A request, and the ways to answer it.
-
-    Attributes:
-      body: of the request.
-    """
+    """A request with its body, and the ways to answer it."""
 
     behave = None  # Of the server's own class: called with the request.
 
@@ -104,18 +100,11 @@ SERVERS = {
 }
 # Commands that an engine may name.
 PROGRAMS = {
-    'hangs': 'sleep 1000',
-    'leaves others': 'sleep 1000 & wait',
-    'says nothing': 'cat > /dev/null',
-    'has empty answers': "sed 's/.*//'",
-    'overflows': 'yes',
-    'complains without end': 'yes >&2',
-    'has other text': r"sed 's/.*/\xff/'",
-    'fails': 'exit 3',
-    'kills itself': 'kill -9 $$',
-    'has more answers': 'sed p',
-    'steers': r"printf '\033]0;mine\007' >&2; exit 1",
-}
+    'hangs': 'sleep 1000', 'leaves others': 'sleep 1000 & wait', 'says nothing': 'cat > /dev/null',
+    'has empty answers': "sed 's/.*//'", 'overflows': 'yes', 'complains without end': 'yes >&2',
+    'has other text': r"sed 's/.*/\xff/'", 'fails': 'exit 3', 'kills itself': 'kill -9 $$',
+    'has more answers': 'sed p', 'steers': r"printf '\033]0;mine\007' >&2; exit 1",
+}  # fmt: skip
 
 
 def _hang(*_):

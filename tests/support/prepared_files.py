@@ -40,15 +40,7 @@ def changed(config: ConfigDict, overrides: Mapping[str, object]) -> ConfigDict:
 def make_encoder_tiny(
     c: ConfigDict, root: pathlib.Path, lengths: Mapping[str, int], num_steps: int, **of_evals: Json
 ) -> None:
-    """Makes the config of an encoder on a tiny root small enough for seconds on a CPU.
-
-    Args:
-      c: of a run with one stage and the evaluations dev and test.
-      root: of the data.
-      lengths: of inputs and targets.
-      num_steps: of its stage.
-      **of_evals: keys of both evaluations.
-    """
+    """Makes an encoder's config of one stage small enough for seconds on a CPU."""
     c.data = dict(root=str(root), vocabulary='sample', sample=False)
     with c.unlocked():
         c.model.update(
@@ -74,18 +66,9 @@ def write(
     shard_examples: int = 60,
     **about: Json,
 ) -> prepared.Prepared:
-    """Writes a split of a task.
+    """Writes a split of a task, whose name ends with its languages.
 
-    Args:
-      root: of the data.
-      task: its name, which ends with its languages.
-      split: its name.
-      records: of the examples.
-      name: of the vocabulary, as users call it.
-      eos_id: the id at the end of inputs and targets.
-      shard_examples: examples of a file.
-      **about: what the manifest says besides: vocabulary and metrics, at least.
-    """
+    `about` is what the manifest says besides: vocabulary and metrics, at least."""
     source, target = task.split('_')[-2:]
     manifest = {
         'task': task, 'split': split, 'source_lang': source, 'target_lang': target,
@@ -112,34 +95,20 @@ def write_pairs(
     shard_examples: int,
     fields: Sequence[dict[str, Json]] = (),
 ) -> None:
-    """Writes a split of a task of texts.
-
-    Args:
-      root: of the data.
-      tokenizer: of the texts.
-      task: its name, which ends with its languages.
-      split: its name.
-      pairs: (input, target) texts.
-      about: what the manifest says besides, the metrics at least.
-      shard_examples: examples of a file.
-      fields: what the record of each pair holds besides; () for nothing.
-    """
+    """Writes a split of (input, target) texts; `fields` are what each record holds besides."""
     ids = [
         [[*row.tolist(), tokenizer.eos_id] for row in tokenizer.encode_batch(side)]
         for side in zip(*pairs, strict=True)
     ]
     records = [
         {
-            'inputs': inputs,
-            'targets': targets,
-            'inputs_pretokenized': text,
-            'targets_pretokenized': answer,
-            **more,
+            'inputs': inputs, 'targets': targets, 'inputs_pretokenized': text,
+            'targets_pretokenized': answer, **more,
         }
         for (text, answer), inputs, targets, more in zip(
             pairs, *ids, fields or [{}] * len(pairs), strict=True
         )
-    ]
+    ]  # fmt: skip
     about = {'vocabulary': tokenizer.manifest(), **about}
     write(
         root, task, split, records, eos_id=tokenizer.eos_id, shard_examples=shard_examples, **about

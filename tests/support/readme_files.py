@@ -5,6 +5,7 @@ import gzip
 import json
 import pathlib
 import shutil
+from collections.abc import Sequence
 from unittest import mock
 
 import encoder_folders
@@ -36,12 +37,12 @@ _FEW = (
 )
 
 
-def small_corpora(root: pathlib.Path) -> None:
+def small_corpora(root: pathlib.Path, names: Sequence[str] = command.SAMPLES) -> None:
     """Writes the sample corpora with few texts; commands take them as they are."""
     with contextlib.ExitStack() as stack:
         for module, sizes in _FEW:
             stack.enter_context(mock.patch.multiple(module, **sizes))
-        command.make_sample(str(root))
+        command.make_sample(str(root), names)
 
 
 def official_mtg(newcomer: Newcomer) -> None:
@@ -249,13 +250,11 @@ def own_data(newcomer: Newcomer) -> None:
         turns = ''.join(f'Wo ist {name}? __eou__ Am See {i}.\n' for name in names)
         newcomer.write(f'data/chat/{split}.txt', turns)
         meetings = [
-            {
-                'dialogue': [{'speaker': name, 'text': f'Who drives on day {i}?'}, 'Ben: I do.'],
-                'summary': f'Ben drives {name} on day {i}.',
-                'summary_de': f'Ben fährt {name} am Tag {i}.',
-            }
+            {'dialogue': [{'speaker': name, 'text': f'Who drives on day {i}?'}, 'Ben: I do.'],
+             'summary': f'Ben drives {name} on day {i}.',
+             'summary_de': f'Ben fährt {name} am Tag {i}.'}
             for name in names
-        ]
+        ]  # fmt: skip
         lines = ''.join(json.dumps(meeting) + '\n' for meeting in meetings)
         newcomer.write(f'data/meetings/{split}.jsonl', lines)
     for lang, verb in (('en', 'walks'), ('de', 'geht')):

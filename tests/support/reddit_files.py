@@ -18,14 +18,9 @@ IN_2018, IN_2017 = 1_514_764_800, 1_500_000_000  # 2018-01-01 and 2017-07-14.
 def comment(name, thread, parent='', body='hello there', **changed):
     """A line of a dump; without a parent it answers the post."""
     value = dict(
-        id=name,
-        link_id=f't3_{thread}',
-        parent_id=f't1_{parent}' if parent else f't3_{thread}',
-        body=body,
-        score=1,
-        created_utc=IN_2018,
-        author='somebody',
-    )
+        id=name, link_id=f't3_{thread}', parent_id=f't1_{parent}' if parent else f't3_{thread}',
+        body=body, score=1, created_utc=IN_2018, author='somebody',
+    )  # fmt: skip
     return json.dumps({**value, **changed})
 
 
@@ -91,11 +86,7 @@ def write_gz(path, data):
 
 
 def killed_until_done(argv):
-    """Builds in processes that are killed when a second file would appear; prints what was there.
-
-    Args:
-      argv: the folder that is looked at, and the command line of mrs_build.
-    """
+    """Builds in processes that are killed when a second file would appear; prints what was left."""
     folder, states = pathlib.Path(argv[0]), []
     while True:
         pid = os.fork()

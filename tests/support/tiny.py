@@ -51,12 +51,7 @@ def examples(task: str, split: str) -> list[tuple[str, str]]:
 
 @prepared_files.by_no_code()
 def write_root(root: pathlib.Path, others: Sequence[str] = ()) -> None:
-    """Trains a vocabulary, and writes every task and the mixture as xlbench.prepare would.
-
-    Args:
-      root: where they go.
-      others: further tasks, which nothing is trained on.
-    """
+    """Trains a vocabulary; writes tasks, `others` that nothing is trained on, and the mixture."""
     texts = [text for task in TASKS for pair in examples(task, 'train') for text in pair]
     tokenizer = prepared_files.train_vocabulary(root, texts)
     for split in SIZES:
@@ -78,12 +73,7 @@ def metrics(task: str) -> list[dict]:
 
 
 def tiny_config(root: pathlib.Path, **overrides) -> ml_collections.ConfigDict:
-    """configs/mtg_mt5.py:sample on the tiny root, small enough for seconds on a CPU.
-
-    Args:
-      root: what `write_root` has filled.
-      **overrides: keys with dots written as double underscores: batches__batch_size=8.
-    """
+    """configs/mtg_mt5.py:sample on the tiny root, for seconds on a CPU; batches__batch_size=8."""
     c = mtg_mt5.get_config('sample')
     c.data = dict(root=str(root), vocabulary='sample', sample=False)
     c.model.update(
@@ -108,10 +98,7 @@ def tiny_config(root: pathlib.Path, **overrides) -> ml_collections.ConfigDict:
 
 
 def brief_config(root: pathlib.Path, **overrides) -> ml_collections.ConfigDict:
-    """`tiny_config` with one stage of 6 steps, and few programs to compile.
-
-    Scored are 20 and 33 examples of each task, which no batch divides.
-    """
+    """`tiny_config` with one stage of 6 steps and few programs; no batch divides what is scored."""
     c = tiny_config(root, checkpoints__every=2, baselines=(), evals__dev__every=3)
     del c.stages['stage2']
     c.stages.stage1.num_steps = 6
@@ -232,13 +219,7 @@ def train_until(step: int, config: ml_collections.ConfigDict, workdir: pathlib.P
 
 
 class Training:
-    """A tiny model with its state and train step, on any mesh; `fresh`: as its own drawing has it.
-
-    Attributes:
-      state: the newest one.
-      step: the compiled step.
-      metrics: of all steps.
-    """
+    """A tiny model, its state, step and metrics on any mesh; `fresh`: as its own drawing has it."""
 
     def __init__(
         self,
@@ -292,10 +273,7 @@ class Training:
 
 
 def assert_close(one, other, rtol: float = 1e-4, atol: float | None = None) -> None:
-    """Trees of arrays are near each other; `atol` is a share of the largest number of an array.
-
-    Where a sum nearly cancels, its rounding is that of its terms.
-    """
+    """Trees are near each other; `atol` is a share of an array's largest number, as sums cancel."""
 
     def close(path, left, right):
         floor = (rtol if atol is None else atol) * max(np.abs(left).max(), 1e-3)

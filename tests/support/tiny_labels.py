@@ -46,10 +46,7 @@ def record(view: str, words: Sequence[Sequence[int]], labels: Sequence[int]) -> 
 
 
 def records(view: str, task: str, split: str) -> list[dict]:
-    """Texts of 1 to 12 words of 1 to 3 pieces; a word's last piece says its tag.
-
-    The label of a text is the tag of all its words. Some texts do not fit into LENGTHS.
-    """
+    """Texts of 1 to 12 words, some too long for LENGTHS; a word's last piece says its tag."""
     rng = random.Random(f'{task} {split}')
     found = []
     for _ in range(SIZES[split]):
@@ -123,13 +120,7 @@ def write_task(
 
 
 def tiny_config(root: pathlib.Path, view: str, **overrides) -> ml_collections.ConfigDict:
-    """configs/fewshot_source.py:sample on the tiny root, small enough for seconds on a CPU.
-
-    Args:
-      root: what `write_root` has filled.
-      view: 'classification' or 'tagging'.
-      **overrides: keys with dots written as double underscores: batches__batch_size=8.
-    """
+    """configs/fewshot_source.py:sample on the tiny root, as `tiny.tiny_config`."""
     c = fewshot_source.get_config('task=' + {'classification': 'xnli', 'tagging': 'udpos'}[view])
     prepared_files.make_encoder_tiny(c, root, LENGTHS, 60)
     c.stages.source.mixture = f'fewshot_zero_shot_{TASKS[view][0].split("_")[1]}'

@@ -66,14 +66,11 @@ def _write_task(root: pathlib.Path, tokenizer: tokenizers.Tokenizer, task: str, 
     metric = {'metric': 'xlbench.metrics.mrs:MrsRouge', 'kwargs': {'lang': task[-2:]}}
     fields = [
         {
-            'message': message,
-            'reply': reply,
-            'lm_score': '-1.0' if is_set else '',
-            'cluster': str(number) if is_set else '',
-            'display': '',
+            'message': message, 'reply': reply, 'lm_score': '-1.0' if is_set else '',
+            'cluster': str(number) if is_set else '', 'display': '',
         }
         for number, (message, reply) in enumerate(texts)
-    ]
+    ]  # fmt: skip
     about = {'view': 'retrieval', 'metrics': [metric]}
     prepared_files.write_pairs(
         root, tokenizer, task, split, texts, about=about, shard_examples=60, fields=fields
@@ -81,12 +78,7 @@ def _write_task(root: pathlib.Path, tokenizer: tokenizers.Tokenizer, task: str, 
 
 
 def tiny_config(root: pathlib.Path, **overrides) -> ml_collections.ConfigDict:
-    """configs/mrs_retriever.py:sample on the tiny root, small enough for seconds on a CPU.
-
-    Args:
-      root: what `write_root` has filled.
-      **overrides: keys with dots written as double underscores: batches__batch_size=8.
-    """
+    """configs/mrs_retriever.py:sample on the tiny root, as `tiny.tiny_config`."""
     c = mrs_retriever.get_config('sample')
     prepared_files.make_encoder_tiny(c, root, LENGTHS, 40, tasks=TASKS, candidates=20)
     c.batches.one_task = True

@@ -24,23 +24,13 @@ def row(
     """One adaptation; without a score, that of an empty bucket."""
     done = score is not None
     return Row(
-        task=task,
-        language=language,
-        shots=shots,
-        bucket=bucket,
-        method=method,
-        start=start,
-        learning_rate=learning_rate,
-        seed=seed,
-        score=score,
+        task=task, language=language, shots=shots, bucket=bucket, method=method, start=start,
+        learning_rate=learning_rate, seed=seed, score=score,
         metric='chunk_f1' if task in ('udpos', 'panx') else 'accuracy',
-        dev_score=dev_score if done else None,
-        best_epoch=1 if done else None,
-        epochs=3 if done else None,
-        examples=5 if done else 0,
-        status='done' if done else 'empty',
+        dev_score=dev_score if done else None, best_epoch=1 if done else None,
+        epochs=3 if done else None, examples=5 if done else 0, status='done' if done else 'empty',
         curve=(40.0, 50.0, 45.0) if done else (),
-    )
+    )  # fmt: skip
 
 
 def zero_shot(language: str, score: float, start: str = 'source', task: str = 'udpos') -> Row:

@@ -92,21 +92,13 @@ HARD = (
     'a\u0300' * 40,
 )
 SPECIAL = (
-    '</s>',
-    '<s> inside </s> a <pad> sentence <unk> and <mask>.',
-    'joined</s>without<pad>spaces',
-    '[CLS] x [SEP] y [PAD] [UNK] [MASK] [unused3] [cls]',
-    '<de> die Brücke <answer> Fluss',
-    '[summarize] the old bridge',
-    'a[summarize]b',
-    '<extra_id_0> bridge <extra_id_99><extra_id_100>',
-    'de_DE en_XX xx_XX zh_CN text',
-    'deu_Latn __de__ __br__ text',
-    '>>deu<< die Brücke >>fra<< le pont',
-    '>>xyz<< bridge',
-    '>>deu',
+    '</s>', '<s> inside </s> a <pad> sentence <unk> and <mask>.', 'joined</s>without<pad>spaces',
+    '[CLS] x [SEP] y [PAD] [UNK] [MASK] [unused3] [cls]', '<de> die Brücke <answer> Fluss',
+    '[summarize] the old bridge', 'a[summarize]b',
+    '<extra_id_0> bridge <extra_id_99><extra_id_100>', 'de_DE en_XX xx_XX zh_CN text',
+    'deu_Latn __de__ __br__ text', '>>deu<< die Brücke >>fra<< le pont', '>>xyz<< bridge', '>>deu',
     '<mask_1> <mask_2> <unk_2> <unk_103>',
-)
+)  # fmt: skip
 TEXTS = (
     *SENTENCES.values(),
     *HARD,
@@ -195,12 +187,9 @@ def _write_xlm(folder: pathlib.Path) -> None:
     special = ('<s>', '</s>', '<pad>', '<unk>', *(f'<special{i}>' for i in range(10)))
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
     tokenizer.normalizer = tokenizers.normalizers.Sequence(
-        [
-            tokenizers.normalizers.NFD(),
-            tokenizers.normalizers.StripAccents(),
-            tokenizers.normalizers.Lowercase(),
-        ]
-    )
+        [tokenizers.normalizers.NFD(), tokenizers.normalizers.StripAccents(),
+         tokenizers.normalizers.Lowercase()]
+    )  # fmt: skip
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
     trainer = tokenizers.trainers.BpeTrainer(
         vocab_size=1500, special_tokens=list(special), end_of_word_suffix='</w>'
@@ -271,27 +260,15 @@ _FAMILIES: dict[str, tuple] = {
 _LISTED = [*(f'{code}_Latn' for code in ('ace', 'deu', 'eng', 'fra')), 'rus_Cyrl', 'zho_Hans']
 # What tokenizer_config.json says besides.
 _OPTIONS = {
-    'mt5': {'extra_ids': 0},
-    'unicoder': {'xlbench_family': 'unicoder'},
-    'nllb': {'additional_special_tokens': _LISTED},
-    'm2m_100': {'tgt_lang': 'de'},
-}
+    'mt5': {'extra_ids': 0}, 'unicoder': {'xlbench_family': 'unicoder'},
+    'nllb': {'additional_special_tokens': _LISTED}, 'm2m_100': {'tgt_lang': 'de'},
+}  # fmt: skip
 
 
 def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **files) -> str:
-    """Writes a family's ordinary files.
+    """Writes the ordinary files of one of _FAMILIES, and further JSON files: `added_tokens={...}`.
 
-    Args:
-      folder: made if it is not there.
-      family: t5, mt5, pegasus, mbart25, mbart50, xlm-roberta, unicoder, bert-cased, bert-uncased,
-        bart, roberta, gpt2, xlm, marian (bilingual) or marian-multilingual.
-      normalizer: of SentencePiece models.
-      config: content of tokenizer_config.json beside the class.
-      files: further JSON files, `added_tokens={...}`.
-
-    Returns:
-      The folder.
-    """
+    `config` is the content of tokenizer_config.json beside the class."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     model_type, tokenizer_class, *model = _FAMILIES[family]
@@ -316,10 +293,8 @@ def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **file
     elif not model:
         _write_byte_bpe(folder, ('<s>', '<pad>', '</s>', '<unk>'), '<mask>')
     files = {
-        'config': {'model_type': model_type},
-        'tokenizer_config': options | (config or {}),
-        **files,
-    }
+        'config': {'model_type': model_type}, 'tokenizer_config': options | (config or {}), **files,
+    }  # fmt: skip
     for name, content in files.items():
         (folder / f'{name}.json').write_text(json.dumps(content, ensure_ascii=False))
     return str(folder)

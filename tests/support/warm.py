@@ -70,11 +70,7 @@ class Process:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Waits for the end.
-
-        Raises:
-          subprocess.TimeoutExpired: it still runs after so many seconds.
-        """
+        """Waits for the end; subprocess.TimeoutExpired if it still runs after so many seconds."""
         if self.returncode is None:
             if not select.select([self._connection], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired(self.args, timeout)
@@ -132,10 +128,7 @@ def belong_to_this_process() -> None:
 
 @functools.cache
 def _server() -> str:
-    """The address of the process that forks, the same one for all workers of the tests.
-
-    It is started here unless another worker has, and ends with the process that tests began with.
-    """
+    """The address of the process that forks, one for all workers; starts it unless it is there."""
     folder = os.environ[FOLDER]
     os.makedirs(folder, exist_ok=True)
     address = os.path.join(folder, 'socket')

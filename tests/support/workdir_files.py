@@ -6,10 +6,8 @@ from xlbench.benchmarks import MTG
 
 QG = MTG.scenario('multi', 'qg')
 SIGNATURES = {
-    'MultilingualRouge': 'rouge|lang:LANG|v1',
-    'SacreBleu': 'nrefs:1',
-    'Distinct': 'words',
-}
+    'MultilingualRouge': 'rouge|lang:LANG|v1', 'SacreBleu': 'nrefs:1', 'Distinct': 'words',
+}  # fmt: skip
 
 
 def write_result(folder, task, scores, **facts):

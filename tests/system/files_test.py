@@ -111,21 +111,16 @@ class Part:
 
 @pytest.mark.parametrize(
     ('text', 'message'),
-    [
-        ('{"step": "3"}', r'Expected `int`, got `str` - at `\$.step`'),
-        ('{"name": "a"}', 'missing required field `step`'),
-        ('[1]', 'Expected `object`, got `array`'),
-        ('{"step": 3', 'truncated'),
-        ('{"step": NaN}', 'invalid character'),
-        ('[' * 100_000, 'Expected `object`, got `array`'),
-        ('{"unknown": ' + '[' * 100_000, 'nested too deeply'),
-        ('{"step": ' + '9' * 5_000 + '}', 'out of range'),
-        ('{"step": 1, "name": "\\ud800"}', 'file.json: '),
-        (b'{"step": 1, "name": "\xff"}', 'file.json: '),
-        ('{"step": 1, "name": "' + 'x' * 100 + '"}', 'at most 100 bytes'),
-        ('', 'truncated'),
-    ],
-)
+    [('{"step": "3"}', r'Expected `int`, got `str` - at `\$.step`'),
+     ('{"name": "a"}', 'missing required field `step`'), ('[1]', 'Expected `object`, got `array`'),
+     ('{"step": 3', 'truncated'), ('{"step": NaN}', 'invalid character'),
+     ('[' * 100_000, 'Expected `object`, got `array`'),
+     ('{"unknown": ' + '[' * 100_000, 'nested too deeply'),
+     ('{"step": ' + '9' * 5_000 + '}', 'out of range'),
+     ('{"step": 1, "name": "\\ud800"}', 'file.json: '),
+     (b'{"step": 1, "name": "\xff"}', 'file.json: '),
+     ('{"step": 1, "name": "' + 'x' * 100 + '"}', 'at most 100 bytes'), ('', 'truncated')],
+)  # fmt: skip
 def test_strange_json_is_one_line(tmp_path, text, message):
     path = tmp_path / 'file.json'
     path.write_bytes(text if isinstance(text, bytes) else text.encode())

@@ -6,12 +6,12 @@ import io
 import json
 import os
 import pathlib
-import shutil
 import socket
 import stat
 import threading
 
 import numpy as np
+import put_files
 import pytest
 import tokenizer_files
 from flax import traverse_util
@@ -68,23 +68,19 @@ def place(tmp_path):
 
 @pytest.mark.parametrize(
     'name, match',
-    [
-        ('link', 'link leads to .*key.json, outside of .*XLBENCH_LINKS=follow'),
-        ('relative', 'relative leads to .*, outside of'),
-        ('twice', 'twice leads to .*, outside of'),
-        ('out/key.json', 'key.json leads to .*, outside of'),
-        ('../secret/key.json', 'leads to .*, outside of'),
-        ('/etc/passwd', 'leads to /etc/passwd, outside of'),
-        ('null', 'leads to /dev/null, outside of'),
-        ('dangling', 'dangling is a link that leads nowhere'),
-        ('loop', 'loop is a link that leads nowhere'),
-        ('fifo', 'fifo cannot be read: it is a FIFO, not a file'),
-        ('inner', 'inner cannot be read: it is a folder'),
-        ('x' * 5000, 'xxx.* is not a name of a file'),
-        ('a\0b', 'is not a name of a file'),
-        ('\ud800', 'is not a name of a file'),
-    ],
-)
+    [('link', 'link leads to .*key.json, outside of .*XLBENCH_LINKS=follow'),
+     ('relative', 'relative leads to .*, outside of'), ('twice', 'twice leads to .*, outside of'),
+     ('out/key.json', 'key.json leads to .*, outside of'),
+     ('../secret/key.json', 'leads to .*, outside of'),
+     ('/etc/passwd', 'leads to /etc/passwd, outside of'),
+     ('null', 'leads to /dev/null, outside of'),
+     ('dangling', 'dangling is a link that leads nowhere'),
+     ('loop', 'loop is a link that leads nowhere'),
+     ('fifo', 'fifo cannot be read: it is a FIFO, not a file'),
+     ('inner', 'inner cannot be read: it is a folder'),
+     ('x' * 5000, 'xxx.* is not a name of a file'), ('a\0b', 'is not a name of a file'),
+     ('\ud800', 'is not a name of a file')],
+)  # fmt: skip
 def test_what_is_no_file_inside(place, name, match):
     refused(match, untrusted.file, place, name)
 
@@ -165,31 +161,46 @@ def harms(tmp_path):
     yield 'is a FIFO', os.mkfifo
 
 
-@pytest.mark.parametrize(
-    'name', ['config.json', 'model.safetensors', 'model.safetensors.index.json', 'xlbench.json']
-)
-def test_checkpoints(tmp_path, name):
-    folder = tmp_path / 'folder'
-    folder.mkdir()
-    (folder / 'config.json').write_text(json.dumps(CONFIG))
+def open_checkpoint(folder):
+    return checkpoint.open(str(folder))
+
+
+def open_task(root):
+    return prepared.open_task(str(root), 'bytes', 'task', 'train')
+
+
+def open_mixture(root):
+    return prepared.open_mixture(str(root), 'bytes', 'mix', 'train')
+
+
+RESULT = 'eval/3/test/task/metrics.json'
+# What reads a folder, the file that is harmed, and the others that are there.
+READERS = (
+    (open_checkpoint, 'config.json', {}),
+    (open_checkpoint, 'model.safetensors', {'config.json': CONFIG}),
+    (open_checkpoint, 'model.safetensors.index.json', {'config.json': CONFIG}),
+    (exported.Notes.read, 'xlbench.json', {'config.json': CONFIG}),
+    (tensors.find, 'x.safetensors',
+     {'model.safetensors.index.json': {'weight_map': {'a': 'x.safetensors'}}}),
+    (results.read_run, 'config.json', {}),
+    (results.read_run, RESULT, {'config.json': {}}),
+    (results.read_run, 'metrics.jsonl',
+     {'config.json': {}, RESULT: {'task': 't', 'scores': {'x': 1}}}),
+    (Sweep.read, 'results.jsonl', {'config.json': {}}),
+    (open_task, 'prepared/bytes/task/train/manifest.json', {}),
+    (open_mixture, 'prepared/bytes/mix.json', {}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(('read', 'name', 'others'), READERS)
+def test_folders(tmp_path, read, name, others):
     for match, harm in harms(tmp_path):
-        (folder / name).unlink(missing_ok=True)
+        folder = tmp_path / match
+        for place, content in others.items():
+            put_files.put(folder, place, content)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         harm(folder / name)
-        if name == 'xlbench.json':
-            refused(match, exported.Notes.read, folder)
-        else:
-            refused(match, checkpoint.open, str(folder))
-
-
-def test_shards_of_a_checkpoint(tmp_path):
-    folder = tmp_path / 'folder'
-    folder.mkdir()
-    index = {'weight_map': {'a': 'x.safetensors'}}
-    (folder / 'model.safetensors.index.json').write_text(json.dumps(index))
-    for match, harm in harms(tmp_path):
-        harm(folder / 'x.safetensors')
-        refused(match, tensors.find, folder)
-        (folder / 'x.safetensors').unlink()
+        refused(match, read, folder)
 
 
 @pytest.mark.parametrize('family', ['t5', 'bert-cased', 'bart', 'marian'])
@@ -248,28 +259,6 @@ def test_convert_copies_no_link(tmp_path):
     convert.to_folder(str(run), tmp_path / 'target', 0)
 
 
-def test_workdirs(tmp_path):
-    folder = tmp_path / 'run'
-    for name, read in (
-        ('config.json', results.read_run),
-        ('results.jsonl', Sweep.read),
-        ('metrics.jsonl', results.read_run),
-        ('eval/3/test/task/metrics.json', results.read_run),
-    ):
-        for match, harm in harms(tmp_path):
-            path = folder / name
-            shutil.rmtree(folder, ignore_errors=True)
-            path.parent.mkdir(parents=True)
-            if name != 'config.json':
-                (folder / 'config.json').write_text('{}')
-            if name == 'metrics.jsonl':
-                about = folder / 'eval' / '3' / 'test' / 'task' / 'metrics.json'
-                about.parent.mkdir(parents=True)
-                about.write_text('{"task": "t", "scores": {"x": 1}}')
-            harm(path)
-            refused(match, read, folder)
-
-
 def test_nothing_is_written_through_a_link(tmp_path):
     """Else a run that goes on in a downloaded workdir would add its lines to any file."""
     run = tmp_path / 'run'
@@ -313,18 +302,6 @@ def test_a_downloaded_workdir_leads_nowhere(tmp_path, name):
     assert sorted(os.listdir(workdir)) == sorted(['config.json', name])
 
 
-def test_prepared_data(tmp_path):
-    place = pathlib.Path(prepared.folder(str(tmp_path), 'bytes', 'task', 'train'))
-    place.mkdir(parents=True)
-    for match, harm in harms(tmp_path):
-        harm(place / 'manifest.json')
-        refused(match, prepared.open_task, str(tmp_path), 'bytes', 'task', 'train')
-        (place / 'manifest.json').unlink()
-        harm(place.parent.parent / 'mix.json')
-        refused(match, prepared.open_mixture, str(tmp_path), 'bytes', 'mix', 'train')
-        (place.parent.parent / 'mix.json').unlink()
-
-
 def test_copies_have_modes_of_their_own(tmp_path):
     """A read-only file of a stranger does not make our copy one that cannot be changed."""
     folder = tokenizer_files.write(tmp_path / 'folder', 'bert-cased')
@@ -333,20 +310,6 @@ def test_copies_have_modes_of_their_own(tmp_path):
     tokenizers.copy_files(folder, '', tmp_path / 'workdir')
     for file in (tmp_path / 'workdir' / 'vocabulary').iterdir():
         assert file.stat().st_mode & stat.S_IWUSR, file
-
-
-def test_a_file_where_a_folder_is_meant(tmp_path, capsys):
-    (tmp_path / 'file').write_text('x')
-    (tmp_path / 'folder').mkdir()
-    for call, words in (
-        (lambda argv: (tmp_path / 'file').mkdir(), 'File exists'),
-        (lambda argv: (tmp_path / 'file' / 'x').write_text(''), 'Not a directory'),
-        (lambda argv: (tmp_path / 'folder').write_text(''), 'Is a directory'),
-        (lambda argv: (tmp_path / ('x' * 300)).write_text(''), 'File name too long'),
-    ):
-        assert errors.run_main(call, []) == 2
-        said = capsys.readouterr().err
-        assert said.startswith(f'error: {words} ({tmp_path}') and said.count('\n') == 1
 
 
 def test_what_steers_a_terminal_is_not_printed(capsys):

@@ -10,14 +10,10 @@ from xlbench.system.work import in_flight, merged
 
 @pytest.mark.parametrize(
     ('pieces', 'depth', 'expected'),
-    [
-        ('abc', 1, '+a +b -a +c -b -c'),
-        ('abc', 0, '+a -a +b -b +c -c'),
-        ('abcd', 2, '+a +b +c -a +d -b -c -d'),
-        (['a', 'b', None, 'c', None, None], 3, '+a +b -a -b +c -c'),
-        ('', 2, ''),
-    ],
-)
+    [('abc', 1, '+a +b -a +c -b -c'), ('abc', 0, '+a -a +b -b +c -c'),
+     ('abcd', 2, '+a +b +c -a +d -b -c -d'),
+     (['a', 'b', None, 'c', None, None], 3, '+a +b -a -b +c -c'), ('', 2, '')],
+)  # fmt: skip
 def test_work_is_begun_ahead_and_yielded_in_order(pieces, depth, expected):
     events = []
 

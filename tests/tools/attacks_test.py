@@ -36,12 +36,10 @@ def test_every_program_is_attacked_or_writes_nothing():
 
 @pytest.mark.parametrize(
     'arguments',
-    [
-        ['failing_files.py', '--commands=train,report,score', '--sample=2', '--seed=7'],
-        ['kills.py', '--commands=score', '--kills=5', '--seed=7'],
-    ],
+    [['failing_files.py', '--commands=train,report,score', '--sample=2', '--seed=7'],
+     ['kills.py', '--commands=score', '--kills=5', '--seed=7']],
     ids=['failing_files', 'kills'],
-)
+)  # fmt: skip
 def test_some_of_the_attacks(arguments):
     attack = subprocess.run(
         [sys.executable, ATTACKS / arguments[0], *arguments[1:]],

@@ -48,24 +48,16 @@ from xlbench.training import checkpoints, train_step
 
 # The errors that an operation is tried with.
 ERRORS = {
-    'open to write': (errno.ENOSPC, errno.EACCES),
-    'write': (errno.ENOSPC, errno.EIO),
-    'fsync': (errno.EIO, errno.ENOSPC),
-    'rename': (errno.EACCES, errno.EIO),
-    'mkdir': (errno.ENOSPC, errno.EACCES),
-    'remove': (errno.EACCES, errno.EIO),
-    'list': (errno.EACCES, errno.EIO),
-    'open to read': (errno.EACCES, errno.EIO),
+    'open to write': (errno.ENOSPC, errno.EACCES), 'write': (errno.ENOSPC, errno.EIO),
+    'fsync': (errno.EIO, errno.ENOSPC), 'rename': (errno.EACCES, errno.EIO),
+    'mkdir': (errno.ENOSPC, errno.EACCES), 'remove': (errno.EACCES, errno.EIO),
+    'list': (errno.EACCES, errno.EIO), 'open to read': (errno.EACCES, errno.EIO),
     'read': (errno.EIO,),
-}
+}  # fmt: skip
 _EVENTS = {
-    'os.rename': 'rename',
-    'os.mkdir': 'mkdir',
-    'os.remove': 'remove',
-    'os.rmdir': 'remove',
-    'os.listdir': 'list',
-    'os.scandir': 'list',
-}
+    'os.rename': 'rename', 'os.mkdir': 'mkdir', 'os.remove': 'remove', 'os.rmdir': 'remove',
+    'os.listdir': 'list', 'os.scandir': 'list',
+}  # fmt: skip
 SECONDS = 150  # After them a command hangs.
 _THIS = __file__
 _LIBRARY = (os.path.dirname(os.__file__), '<frozen', '<string>')

@@ -76,11 +76,9 @@ def start(scratch: pathlib.Path, seconds: float) -> dict[str, float]:
     place = pathlib.Path(f'/proc/{process.pid}')
     status = dict(line.split(':', 1) for line in (place / 'status').read_text().splitlines())
     held = {
-        'memory_mib': int(status['VmRSS'].split()[0]) / 1024,
-        'threads': int(status['Threads']),
-        'open_files': len(os.listdir(place / 'fd')),
-        'processor_seconds': used,
-    }
+        'memory_mib': int(status['VmRSS'].split()[0]) / 1024, 'threads': int(status['Threads']),
+        'open_files': len(os.listdir(place / 'fd')), 'processor_seconds': used,
+    }  # fmt: skip
     process.send_signal(signal.SIGKILL)
     process.wait()
     deadline = time.monotonic() + 10

@@ -27,19 +27,10 @@ from transformers import (
 )
 
 SIZES = dict(
-    vocab_size=61,
-    d_model=32,
-    encoder_layers=2,
-    decoder_layers=2,
-    encoder_attention_heads=4,
-    decoder_attention_heads=4,
-    encoder_ffn_dim=40,
-    decoder_ffn_dim=40,
-    max_position_embeddings=40,
-    dropout=0.0,
-    attention_dropout=0.0,
-    activation_dropout=0.0,
-)
+    vocab_size=61, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
+    decoder_attention_heads=4, encoder_ffn_dim=40, decoder_ffn_dim=40, max_position_embeddings=40,
+    dropout=0.0, attention_dropout=0.0, activation_dropout=0.0,
+)  # fmt: skip
 # As in the public checkpoints, but for the numbers at the vocabulary's end.
 _FAIRSEQ = dict(bos_token_id=0, pad_token_id=1, eos_token_id=2, decoder_start_token_id=2)
 SPECIAL = {
@@ -62,24 +53,18 @@ SEEDS = {'bart': 32, 'mbart': 14, 'pegasus': 6, 'marian': 32}
 LAST_NORMS = ('model.decoder.layer_norm', 'model.decoder.layers.1.final_layer_norm')
 # One of each kind of parameter.
 GRADIENTS = (
-    'model.shared.weight',
-    'model.encoder.embed_positions.weight',
-    'model.decoder.embed_positions.weight',
-    'model.encoder.layernorm_embedding.weight',
-    'model.decoder.layernorm_embedding.bias',
-    'model.encoder.layer_norm.weight',
-    'model.decoder.layer_norm.bias',
-    'model.encoder.layers.1.self_attn.q_proj.weight',
+    'model.shared.weight', 'model.encoder.embed_positions.weight',
+    'model.decoder.embed_positions.weight', 'model.encoder.layernorm_embedding.weight',
+    'model.decoder.layernorm_embedding.bias', 'model.encoder.layer_norm.weight',
+    'model.decoder.layer_norm.bias', 'model.encoder.layers.1.self_attn.q_proj.weight',
     'model.encoder.layers.0.self_attn.v_proj.bias',
-    'model.encoder.layers.0.self_attn_layer_norm.weight',
-    'model.encoder.layers.1.fc1.bias',
-    'model.encoder.layers.0.fc2.weight',
-    'model.decoder.layers.1.self_attn.q_proj.bias',
+    'model.encoder.layers.0.self_attn_layer_norm.weight', 'model.encoder.layers.1.fc1.bias',
+    'model.encoder.layers.0.fc2.weight', 'model.decoder.layers.1.self_attn.q_proj.bias',
     'model.decoder.layers.1.encoder_attn.k_proj.weight',
     'model.decoder.layers.0.encoder_attn.v_proj.weight',
     'model.decoder.layers.0.encoder_attn_layer_norm.bias',
     'model.decoder.layers.0.final_layer_norm.weight',
-)
+)  # fmt: skip
 
 
 def build(name: str) -> torch.nn.Module:
@@ -91,12 +76,9 @@ def build(name: str) -> torch.nn.Module:
     config_class, model_class, activation, scaled = MODELS[name]
     special = {key: value for key, value in SPECIAL[name].items() if not key.startswith('forced')}
     config = config_class(
-        **SIZES,
-        **special,
-        forced_eos_token_id=None,
-        activation_function=activation,
+        **SIZES, **special, forced_eos_token_id=None, activation_function=activation,
         scale_embedding=scaled,
-    )
+    )  # fmt: skip
     model = model_class(config)
     assert model.lm_head.weight is model.model.shared.weight
     with torch.no_grad():
@@ -198,15 +180,11 @@ def mbart_25() -> dict[str, torch.Tensor]:
     for name, more in (('greedy', {}), ('beam', dict(num_beams=3))):
         rows = [
             model.generate(
-                input_ids=inputs[[row]],
-                attention_mask=mask[[row]],
-                decoder_start_token_id=language,
-                max_new_tokens=16,
-                do_sample=False,
-                **more,
+                input_ids=inputs[[row]], attention_mask=mask[[row]],
+                decoder_start_token_id=language, max_new_tokens=16, do_sample=False, **more,
             )[0, 1:]
             for row, language in enumerate(LANGUAGES)
-        ]
+        ]  # fmt: skip
         made[name] = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD)
     return {f'mbart25/{key}': value for key, value in made.items()}
 

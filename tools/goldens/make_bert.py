@@ -32,15 +32,9 @@ from transformers import (
 )
 
 SIZES = dict(
-    vocab_size=61,
-    hidden_size=24,
-    num_hidden_layers=2,
-    num_attention_heads=4,
-    intermediate_size=40,
-    hidden_dropout_prob=0.0,
-    attention_probs_dropout_prob=0.0,
-    num_labels=3,
-)
+    vocab_size=61, hidden_size=24, num_hidden_layers=2, num_attention_heads=4, intermediate_size=40,
+    hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, num_labels=3,
+)  # fmt: skip
 KINDS = {
     'bert': BertConfig(
         **SIZES, max_position_embeddings=40, pad_token_id=0, bos_token_id=2, eos_token_id=3
@@ -56,30 +50,24 @@ CLASSES = {
     'bert': (BertModel, BertForSequenceClassification, BertForTokenClassification),
     'roberta': (RobertaModel, RobertaForSequenceClassification, RobertaForTokenClassification),
     'xlm_roberta': (
-        XLMRobertaModel,
-        XLMRobertaForSequenceClassification,
-        XLMRobertaForTokenClassification,
+        XLMRobertaModel, XLMRobertaForSequenceClassification, XLMRobertaForTokenClassification,
     ),
-}
+}  # fmt: skip
 PAIRS = {'bert2bert': 'bert', 'xlmr2xlmr': 'xlm_roberta'}
 # One of each kind of parameter.
 ENCODER_GRADIENTS = (
-    'embeddings.word_embeddings.weight',
-    'embeddings.position_embeddings.weight',
-    'embeddings.token_type_embeddings.weight',
-    'encoder.layer.0.attention.self.query.weight',
+    'embeddings.word_embeddings.weight', 'embeddings.position_embeddings.weight',
+    'embeddings.token_type_embeddings.weight', 'encoder.layer.0.attention.self.query.weight',
     'encoder.layer.1.attention.self.value.bias',
     'encoder.layer.0.attention.output.LayerNorm.weight',
     'encoder.layer.1.intermediate.dense.weight',
-)
+)  # fmt: skip
 DECODER_GRADIENTS = (
-    'embeddings.word_embeddings.weight',
-    'embeddings.position_embeddings.weight',
-    'encoder.layer.0.attention.self.key.weight',
-    'encoder.layer.1.crossattention.self.query.bias',
+    'embeddings.word_embeddings.weight', 'embeddings.position_embeddings.weight',
+    'encoder.layer.0.attention.self.key.weight', 'encoder.layer.1.crossattention.self.query.bias',
     'encoder.layer.1.crossattention.self.value.weight',
     'encoder.layer.0.crossattention.output.LayerNorm.bias',
-)
+)  # fmt: skip
 HEAD_GRADIENTS = {
     'bert2bert': ('cls.predictions.bias', 'cls.predictions.transform.dense.weight'),
     'xlmr2xlmr': ('lm_head.bias', 'lm_head.dense.weight'),
@@ -116,11 +104,9 @@ def build(name: str) -> torch.nn.Module:
     config = EncoderDecoderConfig.from_encoder_decoder_configs(*halves)
     start = half.bos_token_id
     special = dict(
-        decoder_start_token_id=start,
-        pad_token_id=half.pad_token_id,
-        eos_token_id=half.eos_token_id,
-        bos_token_id=start,
-    )
+        decoder_start_token_id=start, pad_token_id=half.pad_token_id,
+        eos_token_id=half.eos_token_id, bos_token_id=start,
+    )  # fmt: skip
     for key, value in special.items():
         setattr(config, key, value)
     model = randomise(EncoderDecoderModel(config=config))
@@ -163,10 +149,8 @@ def record_encoder(name: str) -> dict[str, torch.Tensor]:
         out = model(**given, labels=labels[head])
         out.loss.backward()
         values |= {
-            f'{head}_labels': labels[head],
-            f'{head}_logits': out.logits,
-            f'{head}_loss': out.loss,
-        }
+            f'{head}_labels': labels[head], f'{head}_logits': out.logits, f'{head}_loss': out.loss,
+        }  # fmt: skip
         prefix = model.base_model_prefix + '.'
         for key, value in model.state_dict().items():
             if not key.startswith(prefix):

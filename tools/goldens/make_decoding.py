@@ -21,16 +21,10 @@ import torch
 MAX_LENGTH = 20
 # The script with `build(name)` of each family.
 SCRIPTS = {
-    't5': 'make_t5',
-    't5_1_1': 'make_t5',
-    'mt5': 'make_t5',
-    'bart': 'make_bart',
-    'mbart': 'make_bart',
-    'pegasus': 'make_bart',
-    'marian': 'make_bart',
-    'bert2bert': 'make_bert',
+    't5': 'make_t5', 't5_1_1': 'make_t5', 'mt5': 'make_t5', 'bart': 'make_bart',
+    'mbart': 'make_bart', 'pegasus': 'make_bart', 'marian': 'make_bart', 'bert2bert': 'make_bert',
     'xlmr2xlmr': 'make_bert',
-}
+}  # fmt: skip
 PENALTIES = (0.6, 1.0, 2.0)
 ONE_BY_ONE = {
     'greedy': {},
@@ -77,12 +71,9 @@ MORE_DIVERSE = {
     ),
 }  # fmt: skip
 NAMES = dict(
-    num_return='num_return_sequences',
-    no_repeat_ngram='no_repeat_ngram_size',
-    min_length='min_new_tokens',
-    banned='bad_words_ids',
-    num_groups='num_beam_groups',
-)
+    num_return='num_return_sequences', no_repeat_ngram='no_repeat_ngram_size',
+    min_length='min_new_tokens', banned='bad_words_ids', num_groups='num_beam_groups',
+)  # fmt: skip
 
 
 def load(family: str) -> tuple[torch.nn.Module, np.ndarray]:

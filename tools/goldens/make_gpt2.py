@@ -17,17 +17,12 @@ VOCAB, EOS, MAX_LENGTH = 61, 60, 20
 LENGTHS = ((16, 10), (7, 12), (2, 4))  # Of prompt and continuation in each row.
 # One of each kind of parameter.
 GRADIENTS = (
-    'transformer.wte.weight',
-    'transformer.wpe.weight',
-    'transformer.ln_f.weight',
-    'transformer.h.0.ln_1.bias',
-    'transformer.h.1.ln_2.weight',
-    'transformer.h.0.attn.c_attn.weight',
-    'transformer.h.1.attn.c_attn.bias',
-    'transformer.h.1.attn.c_proj.weight',
-    'transformer.h.0.mlp.c_fc.weight',
+    'transformer.wte.weight', 'transformer.wpe.weight', 'transformer.ln_f.weight',
+    'transformer.h.0.ln_1.bias', 'transformer.h.1.ln_2.weight',
+    'transformer.h.0.attn.c_attn.weight', 'transformer.h.1.attn.c_attn.bias',
+    'transformer.h.1.attn.c_proj.weight', 'transformer.h.0.mlp.c_fc.weight',
     'transformer.h.1.mlp.c_proj.bias',
-)
+)  # fmt: skip
 CASES = {
     'greedy': {},
     'beams': dict(num_beams=3, num_return_sequences=3),
@@ -77,11 +72,7 @@ def main():
         logits = model(input_ids=ids).logits
         losses = torch.nn.functional.cross_entropy(logits[0, :-1], ids[0, 1:], reduction='none')
         total = total + losses.sum()
-        values |= {
-            f'text{row}': text,
-            f'logits{row}': logits[0],
-            f'losses{row}': losses,
-        }
+        values |= {f'text{row}': text, f'logits{row}': logits[0], f'losses{row}': losses}
         prompt = ids[:, : LENGTHS[row][0]]
         for name, case in CASES.items():
             options = dict(num_beams=1, do_sample=False, max_new_tokens=MAX_LENGTH) | case

@@ -21,19 +21,13 @@ TEMPERATURE = 0.2
 PAD, EOS = 1, 2
 MARKS = (7, 8)  # Ids that begin a segment.
 GRADIENTS = (
-    'section.weight_ih_l0',
-    'section.weight_hh_l0',
-    'section.bias_ih_l0',
-    'w_proj.weight',
-    'w_proj_layer_norm.weight',
-    'w_context_vector.weight',
-    'model.shared.weight',
-    'model.encoder.embed_positions.weight',
-    'model.encoder.layers.1.fc1.bias',
+    'section.weight_ih_l0', 'section.weight_hh_l0', 'section.bias_ih_l0', 'w_proj.weight',
+    'w_proj_layer_norm.weight', 'w_context_vector.weight', 'model.shared.weight',
+    'model.encoder.embed_positions.weight', 'model.encoder.layers.1.fc1.bias',
     'model.encoder.layers.0.self_attn.v_proj.weight',
     'model.decoder.layers.1.encoder_attn.k_proj.weight',
     'model.decoder.layers.0.encoder_attn.out_proj.bias',
-)
+)  # fmt: skip
 
 
 class MultiView(nn.Module):

@@ -19,18 +19,9 @@ from transformers import (
 )
 
 SIZES = dict(
-    vocab_size=61,
-    d_model=32,
-    d_kv=8,
-    d_ff=48,
-    num_layers=2,
-    num_decoder_layers=2,
-    num_heads=4,
-    dropout_rate=0.0,
-    decoder_start_token_id=0,
-    pad_token_id=0,
-    eos_token_id=1,
-)
+    vocab_size=61, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_decoder_layers=2, num_heads=4,
+    dropout_rate=0.0, decoder_start_token_id=0, pad_token_id=0, eos_token_id=1,
+)  # fmt: skip
 # One of each kind of parameter.
 GRADIENTS = (
     'shared.weight',

@@ -103,13 +103,7 @@ SCRIPTS = (
 
 
 def chosen(only: str) -> list[Script]:
-    """The scripts that `--only` names; all, if it names none.
-
-    A name is that of a run, or else of a script, for all of its runs.
-
-    Raises:
-      SystemExit: a name is unknown.
-    """
+    """The scripts that `--only` names, as runs or as scripts; all, if it names none."""
     names = {script.name for script in SCRIPTS}
     known = names | {script.script for script in SCRIPTS}
     asked = only.split(',') if only else known

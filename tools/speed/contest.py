@@ -35,10 +35,7 @@ Step = Callable[[argparse.Namespace], Callable[[], Any]]
 
 
 def parser(doc: str, rounds: int, flags: Sequence[Flag]) -> argparse.ArgumentParser:
-    """The command line of a script whose sides are PyTorch and xlbench.
-
-    Its own flags are (name, default, help, and perhaps choices).
-    """
+    """The command line of both sides; `flags` are (name, default, help, and perhaps choices)."""
     made = interleaved.parser(doc, ('torch', 'xlbench'), rounds)
     made.add_argument('--torch_python', required=True, help='an interpreter that has PyTorch')
     made.add_argument('--folder', default='', help=argparse.SUPPRESS)
@@ -187,10 +184,7 @@ def collate(examples: Sequence[Mapping]) -> dict:
 
 
 def start(dtype: str) -> dict[str, str]:
-    """Starts jax as xlbench.train does; the fields of a model's config that stand for a dtype.
-
-    On a CPU bfloat16 pays as the type of operands, with float32 between the products.
-    """
+    """Starts jax as xlbench.train does; gives the field of a config that means this dtype here."""
     import jax
 
     from xlbench.parallel import programs
@@ -200,11 +194,7 @@ def start(dtype: str) -> dict[str, str]:
 
 
 def xlbench_step(model, objective, batch: Mapping, optimizer: Mapping = ADAMW) -> Callable:
-    """A function that trains on one batch with xlbench's compiled step.
-
-    It returns the batch's loss divided by its weight. Its attributes: `parameters`, their number,
-    and `run`, the TrainStep.
-    """
+    """A function that trains on one batch, with its `run`, and how many `parameters` there are."""
     import jax
 
     from xlbench.parallel import partitioning

@@ -84,20 +84,13 @@ def parser(doc: str, sides: Iterable[str], rounds: int) -> argparse.ArgumentPars
 
 
 def memory_of(python: str) -> dict[str, str]:
-    """The environment variables by which a side's process keeps memory.
-
-    On a CPU ours needs none; of a GPU's memory it leaves half to the others.
-    """
+    """The environment by which a side's process keeps memory; of a GPU's, ours leaves half."""
     ours = {'XLA_PYTHON_CLIENT_MEM_FRACTION': '0.45'}
     return ours if python == sys.executable else KEEP_MEMORY
 
 
 def serve(make_step: Callable, args: argparse.Namespace, warmups: int = 1) -> None:
-    """Answers each line on standard input with one step's seconds and what it returned.
-
-    `make_step` returns the step, whose answer JSON can hold; an ImportError there means that this
-    interpreter lacks the side's library. `warmups` are steps that compile, and are not timed.
-    """
+    """Answers each line of standard input with the seconds of a step and what it returned."""
     try:
         step = make_step(args)
     except ImportError as error:
@@ -214,17 +207,12 @@ def rows(
     know: what bounds it, say.
     """
     return [
-        {
-            'work': work,
-            'against': against[side],
-            **ratios(times, seconds[ours]),
-            'rounds': len(times),
-            'seconds': {name: list(seconds[name]) for name in (side, ours)},
-            'note': note,
-        }
+        {'work': work, 'against': against[side], **ratios(times, seconds[ours]),
+         'rounds': len(times), 'seconds': {name: list(seconds[name]) for name in (side, ours)},
+         'note': note}
         for side, times in seconds.items()
         if side != ours and side in against
-    ]
+    ]  # fmt: skip
 
 
 def value(work: str, number: float, unit: str, note: str = '') -> Value:

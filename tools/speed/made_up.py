@@ -39,10 +39,7 @@ def manifest_of(task: str, split: str, vocab_size: int = 1000, **extra) -> dict:
 
 
 def write(folder: str, count: int, lengths: Lengths, vocab_size: int, seed: int = 0) -> None:
-    """Writes a number of examples into a folder, as a preparation and as FILE.
-
-    Their ids are below `vocab_size`; ordinary ones are 3 and above.
-    """
+    """Writes examples with ids from 3 to `vocab_size`, as a preparation and as FILE."""
     import numpy as np
 
     from xlbench.data import prepared

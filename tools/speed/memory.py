@@ -29,13 +29,10 @@ def flags(case: str, args: argparse.Namespace) -> list[str]:
     """The flags of xlbench.plan that make its config that of a case."""
     size, optimizer, remat = case.split(':')
     values = {
-        'batches.batch_size': args.batch_size,
-        'batches.lengths.inputs': args.inputs,
-        'batches.lengths.targets': args.targets,
-        'batches.length_buckets': 1,
-        'model.remat': remat,
+        'batches.batch_size': args.batch_size, 'batches.lengths.inputs': args.inputs,
+        'batches.lengths.targets': args.targets, 'batches.length_buckets': 1, 'model.remat': remat,
         'stages.stage1.optimizer.name': optimizer,
-    }
+    }  # fmt: skip
     options = [f'--config.{key}={value}' for key, value in values.items()]
     return [f'--config={CONFIG}:{size}', *options]
 

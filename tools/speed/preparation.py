@@ -199,13 +199,10 @@ def datasets_step(args: argparse.Namespace):
 
 ARTICLES, REPLIES = 'mtg_tg_de_de', 'mrs_retrieval_en_en'
 STEPS = {
-    'seqio': seqio_step,
-    'seqio_written': seqio_step,
-    'datasets': datasets_step,
+    'seqio': seqio_step, 'seqio_written': seqio_step, 'datasets': datasets_step,
     'sentencepiece': xlbench_step(ARTICLES, SENTENCEPIECE),
-    'hugging_face': xlbench_step(ARTICLES, SUBWORDS),
-    'replies': xlbench_step(REPLIES, WORDPIECES),
-}
+    'hugging_face': xlbench_step(ARTICLES, SUBWORDS), 'replies': xlbench_step(REPLIES, WORDPIECES),
+}  # fmt: skip
 
 
 def main() -> None:

@@ -43,11 +43,9 @@ def measure(
     config.checkpoints.every = args.num_steps
     started = time.monotonic()
     with children.start(
-        children.flags(folder, config),
-        processes=processes,
-        devices=args.devices // processes,
+        children.flags(folder, config), processes=processes, devices=args.devices // processes,
         env={'JAX_COMPILATION_CACHE_DIR': str(folder / 'compiled')},
-    ) as run:
+    ) as run:  # fmt: skip
         run.wait_for(0, 'stage1 1/', timeout=3600)
         first_step = time.monotonic() - started
         codes = run.wait(timeout=3600)

@@ -55,14 +55,7 @@ def save(path: pathlib.Path, record: Record) -> None:
 
 
 def merge(old: Record | None, new: Record, order: Sequence[str]) -> Record:
-    """A record with the runs of both.
-
-    A new run replaces the one of its name, unless it was left out and the older one was not. Runs
-    whose names are not in `order`, which has all that exist, are dropped.
-
-    Raises:
-      SystemExit: the records are of two machines.
-    """
+    """A record with the runs of both, in an order; new ones replace old ones unless left out."""
     if old and old['machine'] != new['machine']:
         raise SystemExit(
             f'the record is of another machine ({facts_line(old)}); this is {facts_line(new)}: '
@@ -82,10 +75,7 @@ def facts_line(record: Record) -> str:
 
 
 def table(records: Sequence[Record]) -> str:
-    """All figures as Markdown, with a column for each processor.
-
-    Comparisons (ratios of median times), figures without a peer, series, and what is missing.
-    """
+    """All figures as Markdown, with a column for each processor, and what is missing."""
     ratios, values, series = _Grid(len(records)), _Grid(len(records)), _Grid(len(records))
     missing = []
     for place, record in enumerate(records):
@@ -144,10 +134,7 @@ class _Grid:
 def _markdown(
     heads: Sequence[str], rows: Sequence[Sequence[str]], first: int, right: int
 ) -> str:
-    """A table whose columns from `first` on are numbers, so many of them as `right` says.
-
-    The column of notes is left out where no row has one.
-    """
+    """A table, with numbers in `right` columns from `first` on; notes only if there are any."""
     kept = [i for i, head in enumerate(heads) if head != 'note' or any(row[i] for row in rows)]
     lines = [
         [heads[i] for i in kept],
@@ -183,11 +170,7 @@ def _origin(record: Record) -> str:
 
 
 def replace_section(page: str, text: str) -> str:
-    """The page with `text` between its two marks.
-
-    Raises:
-      SystemExit: the page has no marks.
-    """
+    """The page with `text` between its two marks; SystemExit without them."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
