@@ -358,3 +358,9 @@ def test_a_run_begins_with_what_it_is_given(tiny_root, tmp_path, capsys):
     train.train(c, str(tmp_path / 'two'))
     said = capsys.readouterr().out
     assert 'resumed at step 2' in said and 'init_from' not in said
+
+
+def test_mistakes_cost_nothing(tiny_root, tmp_path):
+    with pytest.raises(errors.UserError, match='is neither a folder nor a hub name'):
+        train.train(config(tiny_root, init_from=str(tmp_path / 'nothing')), str(tmp_path / 'run'))
+    assert not list(tmp_path.iterdir())

@@ -273,7 +273,7 @@ def test_trainable_patterns(patterns, expected):
     'patterns, message',
     [
         (('decoder',), "unknown parameter pattern .*'decoder'"),
-        (('.*', 'tabel'), "unknown parameter pattern .*'tabel'"),
+        (('.*', 'tabel'), "unknown parameter pattern .*'tabel'; nearest: table"),
         (('kernel',), "unknown parameter pattern .*'kernel'"),
         (('(decoder',), r'config.trainable: .*unterminated'),
     ],
