@@ -40,13 +40,9 @@ def test_dialogues_as_they_are_published(root):
         json.dump([{'turns': said}, {'turns': ['one', 'two']}], file)
     write('chat.jsonl', {'turns': said[:2]})
     tasks = pipeline.register_dialogue_tasks(
-        'chat',
-        'en',
-        files={'train': 'chat.json', 'test': 'chat.jsonl'},
-        dialogue='turns',
-        text='said',
-        drop_seen=False,
-    )
+        'chat', 'en', files={'train': 'chat.json', 'test': 'chat.jsonl'}, dialogue='turns',
+        text='said', drop_seen=False,
+    )  # fmt: skip
     assert [task.name for task in tasks] == ['chat_retrieval_en_en', 'chat_generation_en_en']
     found = rows(tasks[0])
     assert found['message'] == ['Anna said', 'Ben said', 'one']

@@ -234,6 +234,8 @@ def test_names():
         pipeline.get('mtg_qg_en_dd')
     with pytest.raises(errors.UserError, match=r'unknown task or mixture .*mtg_multi_qg'):
         pipeline.get('mtgg_multi_qg')
+    with pytest.raises(errors.UserError, match='mtg_multi_qg is a mixture'):
+        pipeline.described('mtg_multi_qg')
     for name in ('../mtg', '', 'a/b', '_x'):
         with pytest.raises(errors.UserError, match='is not a name'):
             pipeline.get(name)

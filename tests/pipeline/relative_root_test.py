@@ -16,20 +16,14 @@ from xlbench.prepare import mixtures
 ROOT = 'data/of mine'
 # Task, split -> records. Those of panx are read as TensorFlow Datasets hosts them.
 JOBS = {
-    ('mtg_qg_en_de', 'train'): 7,
-    ('xquad_qg_de_zh', 'validation'): 8,
-    ('mrs_retrieval_de_de', 'train'): 7,
-    ('mrs_generation_de_de', 'responses'): 5,
-    ('xdailydialog_retrieval_de_de', 'test'): 6,
-    ('xpersona_generation_fr_fr', 'validation'): 2,
-    ('fewshot_xnli_de_de', 'test'): 1,
-    ('fewshot_xnli_de_de', 'shots_1'): 4,
-    ('fewshot_udpos_de_de', 'test'): 1,
-    ('fewshot_udpos_de_de', 'shots_1'): 4,
-    ('fewshot_panx_de_de', 'test'): 23,
-    ('beside_lines', 'train'): 2,
+    ('mtg_qg_en_de', 'train'): 7, ('xquad_qg_de_zh', 'validation'): 8,
+    ('mrs_retrieval_de_de', 'train'): 7, ('mrs_generation_de_de', 'responses'): 5,
+    ('xdailydialog_retrieval_de_de', 'test'): 6, ('xpersona_generation_fr_fr', 'validation'): 2,
+    ('fewshot_xnli_de_de', 'test'): 1, ('fewshot_xnli_de_de', 'shots_1'): 4,
+    ('fewshot_udpos_de_de', 'test'): 1, ('fewshot_udpos_de_de', 'shots_1'): 4,
+    ('fewshot_panx_de_de', 'test'): 23, ('beside_lines', 'train'): 2,
     ('talk_retrieval_de_de', 'train'): 3,
-}
+}  # fmt: skip
 OWN = {
     'beside': """
 from xlbench import pipeline

@@ -217,11 +217,9 @@ def test_a_process_of_its_own_says_such_a_file_in_one_line(folder):
         sys.exit(errors.run_main(main, []))
     """
     done = subprocess.run(
-        [sys.executable, '-c', textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
+        [sys.executable, '-c', textwrap.dedent(code)], capture_output=True, text=True,
         env={key: text for key, text in os.environ.items() if not key.startswith('TF_')},
-    )
+    )  # fmt: skip
     assert done.returncode == 2
     assert re.fullmatch(r"error: metric .* No module named 'no_such_module_mine' .*\n", done.stderr)
 
@@ -283,13 +281,9 @@ def task(tiny_root):
 
 def test_a_generator_and_its_baselines(tiny_root, task, plain, tmp_path):
     mine = with_metrics(
-        task,
-        metrics.MultilingualRouge('en'),
-        plain.length,
-        functools.partial(plain.length, unit='characters'),
-        plain.number_of_texts,
-        plain.Share('e'),
-    )
+        task, metrics.MultilingualRouge('en'), plain.length,
+        functools.partial(plain.length, unit='characters'), plain.number_of_texts, plain.Share('e'),
+    )  # fmt: skip
     evaluator = generation(tiny_root, mine, num_examples=16)
     found = evaluator.run({}, 7, str(tmp_path), 'stage1')[mine.name]
     folder = tmp_path / 'eval' / '7' / 'test' / mine.name
@@ -404,13 +398,10 @@ def test_manifests_of_strangers_are_one_line(task, folder):
 
 def test_variants_of_one_metric_have_names_of_their_own():
     found = [
-        metrics.SacreBleu(),
-        metrics.SacreBleu('char'),
-        metrics.MrsRouge('en'),
-        metrics.MrsRouge('en', nbest=1),
-        metrics.MultilingualRouge('en'),
+        metrics.SacreBleu(), metrics.SacreBleu('char'), metrics.MrsRouge('en'),
+        metrics.MrsRouge('en', nbest=1), metrics.MultilingualRouge('en'),
         metrics.MultilingualRouge('en', stem=True),
-    ]
+    ]  # fmt: skip
     suite = metrics.Suite('chat_a', [metrics.to_spec(metric) for metric in found])
     targets, n_best = ['the old bridge is open'], [['it is so', 'the old bridges are open']]
     scores, (example,) = suite.score(targets, n_best)

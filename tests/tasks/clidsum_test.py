@@ -17,11 +17,9 @@ from xlbench.prepare import examples, mixtures
 from xlbench.system import errors
 
 CHAT = {
-    'dialogue': 'Anna: Hi!\r\nBen: Hello.',
-    'summary': 'Anna greets Ben.',
-    'summary_de': 'Anna grüßt Ben.',
-    'summary_zh': '安娜向本问好。',
-}
+    'dialogue': 'Anna: Hi!\r\nBen: Hello.', 'summary': 'Anna greets Ben.',
+    'summary_de': 'Anna grüßt Ben.', 'summary_zh': '安娜向本问好。',
+}  # fmt: skip
 SIZES = {'train': 5, 'val': 3, 'test': 2}
 
 

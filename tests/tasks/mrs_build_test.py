@@ -84,19 +84,16 @@ def write_dumps(folder):
             second.append(comment(name, TRAIN[4], body=f'Question {name}'))
             second.append(comment(f'{name}r', TRAIN[4], name, body=reply))
     bad = [
-        b'{"id": "h1", "body": ',
-        b'["h2"]',
-        b'\xff\xfe',
+        b'{"id": "h1", "body": ', b'["h2"]', b'\xff\xfe',
         comment('h3', TRAIN[0], 'a1', body='half: HALF').replace('HALF', '\\ud83d').encode(),
         comment('h4', TRAIN[0], 'a1', score=None).encode(),
         comment('h5', TRAIN[0], 'a1', score=True).encode(),
         comment('h6', TRAIN[0], 'a1', body=7).encode(),
-        comment('../../h7', TRAIN[0], 'a1').encode(),
-        comment('h8', 'a\tb', 'a1').encode(),
+        comment('../../h7', TRAIN[0], 'a1').encode(), comment('h8', 'a\tb', 'a1').encode(),
         comment('h9', TRAIN[0], 'a1', created_utc=10**12).encode(),
         json.dumps({'id': 'i1', 'link_id': 't3_a', 'parent_id': 't3_a', 'score': 1}).encode(),
         comment('i2', TRAIN[0], 'a1', body='long' * 2**18).encode(),
-    ]
+    ]  # fmt: skip
     lines = '\n'.join(second).encode().split(b'\n')
     mixed = list(itertools.chain(*itertools.zip_longest(lines, bad, fillvalue=b'')))
     reddit_files.write_zst(folder / 'RC_2018-01.zst', '\n'.join(first).encode())

@@ -66,7 +66,7 @@ def test_an_example_across_languages(root):
 def test_splits_share_no_article_and_are_the_same_in_every_language(root):
     articles = {}
     for name in ('xquad_qg_en_en', 'xquad_qg_de_es'):
-        found = {s: [e['id'].decode() for e in examples(name, s)] for s in SPLITS}
+        found = {s: [record['id'] for record in task_records.read(name, s)] for s in SPLITS}
         articles[name] = {s: {i.split('-')[0] for i in ids} for s, ids in found.items()}
         assert sum(map(len, found.values())) == 20 * 2 * 2
         counted = {s: pipeline.get(name).num_input_examples(s) for s in SPLITS}
@@ -112,26 +112,20 @@ def test_a_repeated_id_pairs_no_question_with_another_answer(root, tmp_path, lan
 # --- Titles.
 
 
-def shown(name, split):
-    return [
-        (e['inputs_pretokenized'].decode(), e['targets_pretokenized'].decode())
-        for e in examples(name, split)
-    ]
-
-
 def test_articles_and_headlines_of_each_split(root):
     for part, split, articles in (('train', 'train', 5), ('dev', 'validation', 23)):
-        pairs = shown('masakhanews_tg_fr_fr', split)
-        assert len(pairs) == articles
+        found = examples('masakhanews_tg_fr_fr', split)
+        assert len(found) == articles
         text = f'<fr> Die "alte" Brücke {part} 1. Leute gehen heim.'
-        assert pairs[1] == (text, 'fra Titel 1')
+        assert found[1]['inputs_pretokenized'].decode() == text
+        assert found[1]['targets_pretokenized'] == b'fra Titel 1'
     task = pipeline.get('masakhanews_tg_en_en')
     assert [task.num_input_examples(split) for split in SPLITS] == [5, 23, 3]
 
 
 def test_splits_of_the_dev_file_alone(root):
     name = 'masakhanews_tgdev_en_en'
-    titles = {split: [title for _, title in shown(name, split)] for split in SPLITS}
+    titles = {s: [record['headline'] for record in task_records.read(name, s)] for s in SPLITS}
     assert titles['validation'] == ['eng Titel 8', 'eng Titel 18']
     assert titles['test'] == ['eng Titel 9', 'eng Titel 19']
     assert len(titles['train']) == 19 and len({*titles['train'], *titles['test']}) == 21

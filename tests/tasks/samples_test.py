@@ -72,13 +72,11 @@ FORMS = dict.fromkeys(('object', 'job'), (r'\S+/DET .*/NOUN.*',) * 2)
 FORMS['things'] = (r'\S+/NOUN', '[a-z].+')
 # Columns of tables; others have a cell in each of the four languages, or words alone.
 COLUMNS = {
-    'verbs': ('.+, .+', '.+', '.+, .+', '.+'),
-    'names': ('[A-Z][a-z]+', CHINESE),
+    'verbs': ('.+, .+', '.+', '.+, .+', '.+'), 'names': ('[A-Z][a-z]+', CHINESE),
     **dict.fromkeys(('weather', 'numbers', 'actions'), ('.+',) * 4),
-    'animal': (r'\S+/DET \S+/NOUN',) * 4,
-    'time': (r'(\S+/[A-Z]+ ?)+',) * 4,
+    'animal': (r'\S+/DET \S+/NOUN',) * 4, 'time': (r'(\S+/[A-Z]+ ?)+',) * 4,
     'number': (r'\S+/NUM',) * 4,
-}
+}  # fmt: skip
 
 
 def mistakes(name, blocks):
@@ -193,11 +191,9 @@ def test_each_corpus_says_which_texts_it_has():
     samples = [module.SAMPLE for module in MODULES]
     assert {sample.name: sample.about(0)['texts'] for sample in samples} == {
         'mtg': texts.digest('lexicon', 'stories', 'questions', 'titles'),
-        'mrs': texts.digest('frames', 'phrases'),
-        'fewshot': texts.digest('lexicon', 'labels'),
-        'clidsum': texts.digest('talks'),
-        'translation': texts.digest('talks'),
-    }
+        'mrs': texts.digest('frames', 'phrases'), 'fewshot': texts.digest('lexicon', 'labels'),
+        'clidsum': texts.digest('talks'), 'translation': texts.digest('talks'),
+    }  # fmt: skip
     named = {name for sample in samples for name in sample.texts}
     assert named == {path.stem for path in pathlib.Path(texts.__file__).parent.glob('*.txt')}
 
