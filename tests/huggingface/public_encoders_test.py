@@ -26,6 +26,14 @@ def folder(request, dev_model):
     return dev_model(request.param)
 
 
+def padded(rows, pad_id):
+    """(tokens, which of them are real)."""
+    tokens = np.full((len(rows), max(map(len, rows))), pad_id, np.int32)
+    for row, values in zip(tokens, rows, strict=True):
+        row[: len(values)] = values
+    return tokens, np.arange(tokens.shape[1]) < np.array([[len(row)] for row in rows])
+
+
 def split(golden, name):
     ends = np.cumsum(golden[f'{name}_lengths'])
     return [part.tolist() for part in np.split(golden[name], ends[:-1])]
@@ -44,11 +52,8 @@ def test_ids_states_and_vectors_equal_pytorch(folder):
     assert joined == split(golden, 'pair_ids')
     opened = checkpoint.open(str(folder))
     model, params = models.build(**opened.model), checkpoint.load_params(opened)
-    tokens = np.full((len(ids), max(map(len, ids))), tokenizer.pad_id, np.int32)
-    for row, values in zip(tokens, ids, strict=True):
-        row[: len(values)] = values
-    lengths = golden['ids_lengths']
-    segments = (np.arange(tokens.shape[1]) < lengths[:, None]).astype(np.int32)
+    tokens, real = padded(ids, tokenizer.pad_id)
+    lengths, segments = golden['ids_lengths'], real.astype(np.int32)
     states = jax.jit(model.apply)({'params': params}, tokens, segments)
     means = (states * segments[..., None]).sum(1) / lengths[:, None]
     np.testing.assert_allclose(means, golden['means'], atol=1e-4, rtol=0)
@@ -115,10 +120,7 @@ def test_states_and_vectors_of_real_texts_equal_pytorch(folder, texts):
     differences = []
     for start in range(0, len(rows), 50):
         batch = rows[start : start + 50]
-        tokens = np.full((50, max(map(len, batch))), tokenizer.pad_id, np.int32)
-        for row, values in zip(tokens, batch, strict=True):
-            row[: len(values)] = values
-        mask = np.arange(tokens.shape[1]) < np.array([[len(row)] for row in batch])
+        tokens, mask = padded(batch, tokenizer.pad_id)
         states = apply({'params': params}, tokens, mask.astype(np.int32))
         with torch.no_grad():
             out = theirs(torch.tensor(tokens), attention_mask=torch.tensor(mask.astype(np.int64)))

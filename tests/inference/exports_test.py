@@ -54,45 +54,27 @@ def vocabulary(folder, kind):
         'bpe': dict(symbols=('<de>', '<fr>'), size=2500, model_type='bpe'),
         'plain bpe': dict(size=2500, model_type='bpe'),
     }
+    path = folder / f'{kind}.model'
     if kind in spm:
-        path = folder / f'{kind}.model'
         path.write_bytes(tokenizers.train_sentencepiece([*SENTENCES.values()] * 3, **spm[kind]))
         return str(path)
     if kind.startswith('spm '):
         _, normalizer, *more = kind.split()
-        path = folder / f'{kind}.model'
-        path.write_bytes(
-            tokenizer_files.sentencepiece_model(
-                't5', normalizer, byte_fallback='bytes' in more, symbols=('<DE>', 'ＡＢ')
-            )
-        )
+        options = dict(byte_fallback='bytes' in more, symbols=('<DE>', 'ＡＢ'))
+        path.write_bytes(tokenizer_files.sentencepiece_model('t5', normalizer, **options))
         return str(path)
-    if kind == 'bert-mrs':
-        return tokenizer_files.write(folder / kind, 'bert-cased', config={'words': 'mrs'})
-    if kind == 'xlm':
-        rows = {'de': 0, 'en': 1, 'fr': 2}
-        return tokenizer_files.write(folder / kind, kind, config={'lang2id': rows})
-    return tokenizer_files.write(folder / kind, kind)
+    configs = {'bert-mrs': {'words': 'mrs'}, 'xlm': {'lang2id': {'de': 0, 'en': 1, 'fr': 2}}}
+    family = 'bert-cased' if kind == 'bert-mrs' else kind
+    return tokenizer_files.write(folder / kind, family, config=configs.get(kind))
 
 
 FAMILY_OF = {
-    'unigram': 't5',
-    'bpe': 'mt5',
-    'plain bpe': 'bart',
-    'pegasus': 'pegasus',
-    'mbart25': 'mbart',
-    'mbart50': 'mbart',
-    'unicoder': 'bart',
-    'xlm-roberta': 'encoder_decoder',
-    'roberta': 'encoder_decoder',
-    'bert-cased': 'encoder_decoder',
-    'bert-mrs': 'encoder_decoder',
-    'bart': 'bart',
-    'marian-multilingual': 'marian',
-    'marian': 'marian',
-    't5': 't5_1_1',
+    'unigram': 't5', 'bpe': 'mt5', 'plain bpe': 'bart', 'pegasus': 'pegasus', 'mbart25': 'mbart',
+    'mbart50': 'mbart', 'unicoder': 'bart', 'xlm-roberta': 'encoder_decoder',
+    'roberta': 'encoder_decoder', 'bert-cased': 'encoder_decoder', 'bert-mrs': 'encoder_decoder',
+    'bart': 'bart', 'marian-multilingual': 'marian', 'marian': 'marian', 't5': 't5_1_1',
     'mt5': 'mt5',
-}
+}  # fmt: skip
 
 
 def write_run(folder, kind, family=None, langs=LANGS, **fields):
@@ -112,23 +94,15 @@ def write_run(folder, kind, family=None, langs=LANGS, **fields):
         f'mtg_tg_en_{lang}': {'source_lang': 'en', 'target_lang': lang, 'trained': True}
         for lang in langs
     }
+    # Without a rule such a model repeats one word.
+    final = {
+        'every': 0, 'tasks': list(tasks), 'lengths': LENGTHS, 'decoding': {'no_repeat_ngram': 1}
+    }  # fmt: skip
     config = {
-        'seed': 0,
-        'data': {'root': '', 'vocabulary': spec, 'sample': False},
-        'model': block,
-        'init_from': '',
-        'lora': {'rank': 0},
-        'objective': {'name': 'generation'},
-        'stages': {'stage1': {}},
-        'evals': {
-            'test': {
-                'every': 0,
-                'tasks': list(tasks),
-                'lengths': LENGTHS,
-                'decoding': {'no_repeat_ngram': 1},  # Else such a model repeats one word.
-            }
-        },
-    }
+        'seed': 0, 'data': {'root': '', 'vocabulary': spec, 'sample': False}, 'model': block,
+        'init_from': '', 'lora': {'rank': 0}, 'objective': {'name': 'generation'},
+        'stages': {'stage1': {}}, 'evals': {'test': final},
+    }  # fmt: skip
     workdir = folder / 'run'
     workdir.mkdir()
     about = {'config': config, 'tasks': tasks, 'vocabulary': tokenizer.manifest()}
@@ -163,18 +137,12 @@ def export(workdir):
 
 def mark_of(folder, lang):
     """(text before the input, arguments of generate, arguments of from_pretrained) in the card."""
-    (row,) = [
-        line
-        for line in (folder / 'README.md').read_text().splitlines()
-        if line.startswith(f'| {lang} |')
-    ]
-    cells = [cell.strip().replace('`', '') for cell in row.strip('|').split('|')]
-    before = row.split('|')[2].strip().strip('`')
-    options = {}
-    for part in cells[2].replace(' , ', ',').split(','):
-        if '=' in part:
-            name, value = part.split('=')
-            options[name.strip()] = eval(value)
+    lines = (folder / 'README.md').read_text().splitlines()
+    (row,) = [line for line in lines if line.startswith(f'| {lang} |')]
+    before, written = (cell.strip() for cell in row.split('|')[2:4])
+    before = before.strip('`')
+    parts = [part.split('=') for part in written.replace('`', '').split(',') if '=' in part]
+    options = {name.strip(): eval(value) for name, value in parts}
     keys = ('forced_bos_token_id', 'decoder_start_token_id')
     forced = {k: v for k, v in options.items() if k in keys}
     return before, forced, {k: v for k, v in options.items() if k not in forced}
@@ -288,11 +256,10 @@ def test_unicoder_keeps_its_own_tokens(tmp_path):
     again = predict.load(str(folder), batch_size=8)
     assert again.generate(texts, target_lang='fr') == expected
     theirs, ours = auto_tokenizer(str(folder)), tokenizers.load(str(folder), '')
-    end = ours.closing_id
     for text in ('Der Zug.', '[EOS] and </s>'):
-        assert theirs(text).input_ids == [*ours.encode(text), ours.eos_id, end]
-    before, forced, _ = mark_of(folder, 'fr')
-    assert (before, forced) == ('', {'decoder_start_token_id': ours.forced_first('fr')})
+        assert theirs(text).input_ids == [*ours.encode(text), ours.eos_id, ours.closing_id]
+    start = {'decoder_start_token_id': ours.forced_first('fr')}
+    assert mark_of(folder, 'fr')[:2] == ('', start)
 
 
 def test_the_language_alone_starts_a_decoder(tmp_path):
@@ -456,6 +423,12 @@ def test_sentence_encoders(tmp_path, replies_root, shared):
     ours, again = (predict.load(str(p), batch_size=8) for p in (tmp_path / 'run', folder))
     for lang in tiny_replies.LANGS:
         assert again.suggest(messages, lang) == ours.suggest(messages, lang)
+    if not shared:  # Two encoders alone, as another program may have written them.
+        (folder / exported.NOTES).rename(tmp_path / 'notes')
+        (tmp_path / 'replies.txt').write_text('ich liebe Tee\nkein\n')
+        bare = predict.load(str(folder), responses=str(tmp_path / 'replies.txt'), batch_size=8)
+        assert len(bare.suggest(messages, count=2)[0]) == 2
+        (tmp_path / 'notes').rename(folder / exported.NOTES)
     relevance = ours.relevance(messages, replies)
     np.testing.assert_allclose(again.relevance(messages, replies), relevance, rtol=1e-6)
     sides = ('', '') if shared else ('left', 'right')

@@ -31,13 +31,15 @@ def moved(tiny_root, tmp_path_factory):
         yield after / 'qg', after / 'elsewhere', tiny.rows(after / 'qg')
 
 
-def test_it_predicts(moved):
+def test_it_predicts_and_is_converted(moved, tmp_path):
     workdir, _, _ = moved
     (folder,) = workdir.glob('eval/*/test/mtg_qg_de_de')
     rows = [json.loads(line) for line in (folder / 'predictions.jsonl').read_text().splitlines()]
     model = predict.load(str(workdir), batch_size=16)
     texts = [row['input'].partition('> ')[2] for row in rows]
     assert model.generate(texts, target_lang='de') == [row['prediction'] for row in rows]
+    convert.main(['convert', str(workdir), str(tmp_path / 'out')])
+    assert (tmp_path / 'out' / 'model.safetensors').is_file()
 
 
 def test_it_is_evaluated(moved):
@@ -67,12 +69,6 @@ def test_a_vocabulary_of_the_data_is_not_trained_again(moved, tmp_path):
         patch.setattr(*no_child, lambda *_, **__: pytest.fail('a child started'))
         evaluate.main(['evaluate', f'--workdir={tmp_path / "run"}', f'--root={root}'])
     shutil.rmtree(folder)
-
-
-def test_it_is_converted(moved, tmp_path):
-    workdir, _, _ = moved
-    convert.main(['convert', str(workdir), str(tmp_path / 'out')])
-    assert (tmp_path / 'out' / 'model.safetensors').is_file()
 
 
 def test_it_goes_on(moved, tmp_path):

@@ -39,8 +39,8 @@ def one_device():
     """Inside, the machine has one device, as most have."""
     found = partitioning.make_mesh
     with pytest.MonkeyPatch.context() as patch:
-        devices = jax.devices()[:1]
-        patch.setattr(partitioning, 'make_mesh', lambda **sizes: found(**sizes, devices=devices))
+        one = {'devices': jax.devices()[:1]}
+        patch.setattr(partitioning, 'make_mesh', lambda **sizes: found(**sizes | one))
         yield
 
 
@@ -165,9 +165,8 @@ def test_mutual_information_ranks_anew(model, short):
     assert after[-1] == before[-1][:2]
     for text, old, new in zip(texts, before, after, strict=False):
         back = model.log_probabilities([Example(p.text, 'de', 'en') for p in old], [text] * 3)
-        scores = [
-            p.log_probability + 0.7 * b + 0.1 * p.num_tokens for p, b in zip(old, back, strict=True)
-        ]
+        pairs = zip(old, back, strict=True)
+        scores = [p.log_probability + 0.7 * b + 0.1 * p.num_tokens for p, b in pairs]
         best = sorted(range(3), key=lambda i: -scores[i])[:2]
         assert [p.text for p in new] == [old[i].text for i in best]
         assert [p.score for p in new] == pytest.approx([scores[i] for i in best], rel=1e-4)
@@ -214,48 +213,46 @@ def test_reading_ahead_is_bounded(model, german):
 @pytest.mark.parametrize(
     'options, message',
     [
-        (dict(), 'needs a target language: it was trained on de, en. Set target_lang to one'),
+        (dict(target_lang=None), 'needs a target language: it was trained on de, en. Set target_l'),
         (dict(target_lang='fr'), "does not know the target language 'fr'; allowed: de, en"),
-        (dict(target_lang='de', num_beams=0), 'num_beams is 0; it must be 1 to 2'),
-        (dict(target_lang='de', num_return=2), 'greedy gives 1 to 1 texts'),
-        (dict(target_lang='de', method='beams'), "in decoding.method 'beams'; nearest: beam"),
-        (
-            dict(target_lang='de', num_beans=2),
-            "unknown key in decoding 'num_beans'; nearest: num_b",
-        ),
+        (dict(num_beams=0), 'num_beams is 0; it must be 1 to 2'),
+        (dict(num_return=2), 'greedy gives 1 to 1 texts'),
+        (dict(method='beams'), "in decoding.method 'beams'; nearest: beam"),
+        (dict(num_beans=2), "unknown key in decoding 'num_beans'; nearest: num_b"),
+        (dict(texts='text'), 'a list of texts'),
     ],
 )
 def test_mistakes(model, options, message):
     with edits.refused(message):
-        model.generate(['text'], **options)
-    with edits.refused('a list of texts'):
-        model.generate('text', target_lang='de')
+        model.generate(**{'texts': ['text'], 'target_lang': 'de'} | options)
 
 
 # ------------------------------------------------------------------------------------------ loading
 
 
-def test_checkpoints(run, tmp_path):
-    for spec, message in (
-        (f'{run}@12', "has no checkpoint '12'; it has best, last, 7, 13"),
-        (str(tmp_path), 'has no config.json'),
-        ('no_such_model', 'neither a folder nor a hub name'),
-    ):
-        with pytest.raises(UserError, match=message):
-            predict.load(spec)
-    with pytest.raises(UserError, match='batch_size is 12; it must be a multiple of 8'):
-        predict.load(str(run), batch_size=12)
-    with pytest.raises(UserError, match='batch_size is 0; it must be '):
-        predict.load(str(run), batch_size=0)
+@pytest.mark.parametrize(
+    'spec, options, message',
+    [
+        ('RUN@12', {}, "has no checkpoint '12'; it has best, last, 7, 13"),
+        ('EMPTY', {}, 'has no config.json'),
+        ('no_such_model', {}, 'neither a folder nor a hub name'),
+        ('RUN', {'batch_size': 12}, 'batch_size is 12; it must be a multiple of 8'),
+        ('RUN', {'batch_size': 0}, 'batch_size is 0; it must be '),
+        ('RUN', {'max_input_length': 1}, 'max_input_length is 1; 2 or more'),
+        ('RUN', {'responses': 'x.txt'}, 'responses is for retrievers, and .* writes its answers'),
+        ('RUN', {'lm_weight': 0.0}, 'lm_weight is for retrievers, and .* writes its answers'),
+    ],
+)
+def test_what_is_not_loaded(run, tmp_path, spec, options, message):
+    with pytest.raises(UserError, match=message):
+        predict.load(spec.replace('RUN', str(run)).replace('EMPTY', str(tmp_path)), **options)
+
+
+def test_formats_that_are_not_read():
     for name in ('rows.xlsx', 'rows.json.gz'):  # Neither is a text; the latter may be JSONL.
         with pytest.raises(UserError, match=f'--input={name} does not look like a text or JSONL'):
             commands.parse_predict(['predict', 'model', f'--input={name}'])
     assert commands.parse_predict(['predict', 'model', '--input=rows.json', '--field=a']).field
-    with pytest.raises(UserError, match='max_input_length is 1; 2 or more'):
-        predict.load(str(run), max_input_length=1)
-    for name, value in (('responses', 'file.txt'), ('lm_weight', 0.0)):
-        with pytest.raises(UserError, match=f'{name} is for retrievers, and .* writes its answers'):
-            predict.load(str(run), **{name: value})
 
 
 def test_another_vocabulary_is_refused(run, tmp_path):
@@ -472,11 +469,11 @@ def test_one_process_alone(monkeypatch):
 
 
 def test_plain_text(call, german, capsys):
+    with pytest.raises(UserError, match='needs a target language: it was trained on de, en'):
+        call(text=b'text')
     texts, answers, _ = german
-    call(
-        '--target_lang=de',
-        text=b'\xef\xbb\xbf' + as_lines(texts[0], '', texts[1] + '\r', *texts[2:]),
-    )
+    text = as_lines(texts[0], '', texts[1] + '\r', *texts[2:])
+    call('--target_lang=de', text=b'\xef\xbb\xbf' + text)
     out, err = capsys.readouterr()
     assert out == '\n'.join([answers[0], '', *answers[1:]]) + '\n'
     assert f'{len(texts) + 1} texts, ' in err and ' texts/s\n' in err
@@ -509,9 +506,8 @@ def test_records(call, tiny_run, german, tmp_path, capsys):
     options = ('--scores', '--num_beams=3', '--num_return=2')
     call('--target_lang=en', *options, text=text)
     first = json.loads(capsys.readouterr().out.splitlines()[0])
-    assert [set(p) for p in first['predictions']] == [
-        {'prediction', 'score', 'log_probability'}
-    ] * 2
+    keys = {'prediction', 'score', 'log_probability'}
+    assert [set(p) for p in first['predictions']] == [keys] * 2
 
 
 def test_a_reverse_model_ranks_anew(model, call, short, capsys):
@@ -544,7 +540,7 @@ def test_a_retriever_ranks_anew(model, call, short, monkeypatch, capsys):
     arguments = ('--target_lang=de', '--num_beams=3')
     texts = short[:3]
     found = model.generate(texts, target_lang='de', num_beams=3, num_return=3)
-    for weight in (1.0, 0.25):
+    for weight in (1.0, 0.25, 0.0):
         flags = ('--rerank=retriever', *([f'--rerank_weight={weight}'] if weight < 1 else []))
         call(*arguments, *flags, '--num_return=2', '--scores', text=as_lines(*texts))
         expected = []
@@ -562,6 +558,7 @@ def test_a_retriever_ranks_anew(model, call, short, monkeypatch, capsys):
         (('--mmi_model=retriever',), '--mmi_model=retriever is a retriever; --rerank takes those'),
         (('--rerank=retriever', '--num_beams=1'), 'a single answer cannot be ranked again'),
         (('--rerank=retriever', '--rerank_weight=2'), 'rerank_weight is 2.0; 0 to 1 is allowed'),
+        (('--rerank=retriever', '--rerank_weight=-.1'), 'rerank_weight is -0.1; 0 to 1 is allowed'),
     ):
         with pytest.raises(UserError, match=message):
             call(*arguments, *flags, text=as_lines(*texts))
@@ -586,6 +583,7 @@ def test_a_bad_record_stops_behind_the_answers_before_it(call, german, capsys, l
         call('--target_lang=de', text=good + b'\n' + line + b'\n' + good)
     (answer,) = capsys.readouterr().out.splitlines()
     assert json.loads(answer)['prediction'] == german[1][0]
+    assert answer_lines._record('{"x": "\\ud83d\\ude00"}') == {'x': '\U0001f600'}  # A pair.
 
 
 def test_an_unfinished_output_is_not_there(call, german, tmp_path):
@@ -598,11 +596,6 @@ def test_an_unfinished_output_is_not_there(call, german, tmp_path):
     with pytest.raises(UserError, match='exists already; name another --output, or remove it'):
         call('--target_lang=de', f'--output={output}', text=as_lines(german[0][0]))
     assert output.read_text() == 'mine'
-
-
-def test_a_language_is_asked_for_before_anything_is_read(call):
-    with pytest.raises(UserError, match='needs a target language: it was trained on de, en'):
-        call(text=b'text')
 
 
 def test_standard_input_is_answered_line_by_line(run, german):
@@ -624,7 +617,7 @@ def test_standard_input_is_answered_line_by_line(run, german):
     assert err.decode().splitlines()[-1] == 'error: stdin:4: not UTF-8: byte 0xff at byte 0'
 
 
-def test_a_packed_input_that_is_damaged_is_one_line():
+def test_what_breaks_while_it_is_read_is_one_line(tmp_path):
     class Broken(io.BytesIO):
         def readline(self, *size):
             if line := super().readline(*size):
@@ -633,10 +626,7 @@ def test_a_packed_input_that_is_damaged_is_one_line():
 
     inputs = answer_lines.Inputs(Broken(b'one\n'), 'in.txt.gz', 'text', lambda text: ({}, text), 2)
     assert [text for text in inputs if text] == ['one']
-    assert str(inputs.error) == ('in.txt.gz:2: cannot be read: Error -3 while decompressing data')
-
-
-def test_a_table_that_is_broken_is_one_line(tmp_path):
+    assert str(inputs.error) == 'in.txt.gz:2: cannot be read: Error -3 while decompressing data'
     path = tmp_path / 'in.csv'
     path.write_text('text,label\na,b\n"open,c\n')
     parse = lambda row: ({}, row['text'])  # noqa: E731
@@ -667,17 +657,10 @@ def test_what_is_no_input(monkeypatch, tmp_path, format, data, message):
     assert message in str(inputs.error)
 
 
-def test_a_pair_of_surrogates_is_a_character():
-    assert answer_lines._record('{"x": "\\ud83d\\ude00"}') == {'x': '\U0001f600'}
-
-
-def test_chunks_grow_up_to_a_limit(monkeypatch):
+def test_chunks_end_at_a_pause_and_grow_up_to_a_limit(monkeypatch):
+    """What came before a pause is answered; the next chunk is no smaller for it."""
+    examples = ['a', None, None, 'b', 'c', 'd', 'e', 'f']
+    assert list(answering.chunks(examples, 1)) == [['a'], None, None, ['b', 'c', 'd', 'e', 'f']]
     monkeypatch.setattr(answering, 'CHUNK_BATCHES', 4)
     sizes = [len(chunk) for chunk in answering.chunks(iter(range(30)), 2)]
     assert sizes == [2, 4, 8, 8, 8]
-
-
-def test_a_pause_ends_a_chunk():
-    """What came before it is answered; the next chunk is no smaller for it."""
-    examples = ['a', None, None, 'b', 'c', 'd', 'e', 'f']
-    assert list(answering.chunks(examples, 1)) == [['a'], None, None, ['b', 'c', 'd', 'e', 'f']]

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 import pathlib
@@ -24,10 +25,11 @@ from xlbench import predict, report
 from xlbench.data import outputs
 from xlbench.reporting import results
 from xlbench.system import errors
-from xlbench.translate import chain_command as command, chains, memory
+from xlbench.translate import chain_command as command, chains, memory, neural
 
 TASK = 'mtg_qg_en_de'
 COUNT = tiny.SIZES['test']
+LOAD_ONCE = functools.cache(neural.load)  # For models that answer nothing.
 TEXTS = [text.removeprefix('<de> ') for text, _ in tiny.examples(TASK, 'test')]
 
 
@@ -57,6 +59,11 @@ def rows(folder: pathlib.Path, number: int) -> list[str]:
     return [json.loads(line)['texts'][0] for line in path.read_text().splitlines()]
 
 
+def predictions(folder: pathlib.Path) -> list[dict]:
+    path = folder / 'out' / 'eval' / '0' / 'test' / TASK / 'predictions.jsonl'
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
 def files_of(folder: pathlib.Path) -> dict[str, bytes]:
     """All that a chain leaves, but for what depends on the clock."""
     left = {
@@ -68,14 +75,14 @@ def files_of(folder: pathlib.Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope='module')
-def written(tiny_run) -> list[str]:
-    """What the model writes for the task's inputs."""
-    return predict.load(str(tiny_run)).generate(TEXTS, target_lang='en')
+def model(tiny_run) -> predict.Model:
+    return predict.load(str(tiny_run))
 
 
-def test_summarise_then_translate(tiny_run, root, tmp_path, program, written, capfd):
+def test_summarise_then_translate(tiny_run, model, root, tmp_path, program, capfd):
     """The outputs of stages, scores as of any run, and a row in a report."""
     assert run(tmp_path, root, str(tiny_run), f'translate:{program}') == 0
+    written = model.generate(TEXTS, target_lang='en')
     expected = [f'de:{text.upper()}' if text.strip() else '' for text in written]
     assert [rows(tmp_path, i) for i in range(3)] == [TEXTS, written, expected]
     scored = results.read_run(tmp_path / 'out')
@@ -85,18 +92,16 @@ def test_summarise_then_translate(tiny_run, root, tmp_path, program, written, ca
     first, second = result.decoding['stages'].items()
     assert first[0] == f'1 {tiny_run}' and first[1].startswith('en-en, model ')
     assert second[0] == f'2 translate:{program}' and second[1].startswith('en-de, ')
-    lines = (result.folder / 'predictions.jsonl').read_text().splitlines()
-    assert [json.loads(line)['prediction'] for line in lines] == expected
+    assert [line['prediction'] for line in predictions(tmp_path)] == expected
     capfd.readouterr()
     assert errors.run_main(report.main, [str(tmp_path / 'out'), str(tiny_run)]) == 0
     assert '| S |' in ' '.join(capfd.readouterr().out.split())
 
 
-def test_translate_then_summarise(tiny_run, root, tmp_path, program, capfd):
+def test_translate_then_summarise(tiny_run, model, root, tmp_path, program, capfd):
     """Dialogues turn by turn; the second stage reads what the first one wrote."""
     assert run(tmp_path, root, f'translate:{program}', str(tiny_run)) == 0
     translated = [f'de:{text.upper()}' for text in TEXTS]
-    model = predict.load(str(tiny_run))
     assert rows(tmp_path, 1) == translated
     with pytest.warns(UserWarning, match='were cut'):
         expected = model.generate(translated, target_lang='de')
@@ -130,8 +135,7 @@ def test_only_what_has_changed_is_done_again(tiny_run, root, tmp_path, program, 
     assert first == done and second.startswith('0 texts done, ')
     assert files_of(tmp_path) == before
     # Another version of the engine.
-    newer = f'--engine_version=2 translate:{program}'
-    first, second = stages_done(both[0], newer)
+    first, second = stages_done(both[0], f'--engine_version=2 translate:{program}')
     assert first == done and not second.startswith('0 texts done, ')
     # Other settings of the first stage; the second one translates what is new, and no more.
     asked_before = asked(tmp_path)
@@ -148,15 +152,12 @@ def test_only_what_has_changed_is_done_again(tiny_run, root, tmp_path, program, 
     assert len(rows(tmp_path, 2)) == 5
 
 
-def test_several_texts_of_an_example(tiny_run, root, tmp_path, program):
+def test_several_texts_of_an_example(tiny_run, model, root, tmp_path, program):
     """All that a model returns is translated, and the metrics get it."""
     summariser = f'{tiny_run} --num_beams=3 --num_return=2'
     assert run(tmp_path, root, summariser, f'translate:{program}') == 0
-    path = tmp_path / 'out' / 'eval' / '0' / 'test' / TASK / 'predictions.jsonl'
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    model = predict.load(str(tiny_run))
     n_best = model.generate(TEXTS, target_lang='en', num_beams=3, num_return=2)
-    assert [[x['prediction'] for x in line['n_best']] for line in lines] == [
+    assert [[x['prediction'] for x in line['n_best']] for line in predictions(tmp_path)] == [
         [f'de:{x.text.upper()}' if x.text.strip() else '' for x in row] for row in n_best
     ]
 
@@ -201,15 +202,13 @@ def test_inputs_of_another_task(root, tmp_path, program, capfd, monkeypatch):
     assert run(tmp_path, root, *flags, '--num_examples=7') == 0
     texts = [text.removeprefix('<en> ') for text, _ in tiny.examples(other, 'test')[:7]]
     assert rows(tmp_path, 0) == texts
-    target = tiny.examples(TASK, 'test')[0][1]
-    lines = (tmp_path / 'out' / 'eval' / '0' / 'test' / TASK / 'predictions.jsonl').read_text()
-    assert json.loads(lines.splitlines()[0])['target'] == target
+    assert predictions(tmp_path)[0]['target'] == tiny.examples(TASK, 'test')[0][1]
     read = outputs.prepared_references
-    monkeypatch.setattr(
-        outputs,
-        'prepared_references',
-        lambda task: dataclasses.replace(read(task), ids=[f'{task.name}{i}' for i in range(COUNT)]),
-    )
+
+    def other_ids(task):
+        return dataclasses.replace(read(task), ids=[f'{task.name}{i}' for i in range(COUNT)])
+
+    monkeypatch.setattr(outputs, 'prepared_references', other_ids)
     assert run(tmp_path, root, *flags) == 2
     assert 'do not have the same ids in the same order' in capfd.readouterr().err
 
@@ -255,8 +254,9 @@ def test_a_language_without_references_is_not_scored(root, tmp_path, program, ca
         (['RUN', 'ENGINE', '--split=dev'], 'is not prepared'),
     ],
 )  # fmt: skip
-def test_what_cannot_be(tiny_run, root, tmp_path, program, capfd, chain, message):
+def test_what_cannot_be(tiny_run, root, tmp_path, program, capfd, monkeypatch, chain, message):
     """One line, before anything has worked or was written."""
+    monkeypatch.setattr(neural, 'load', LOAD_ONCE)
     names = {'RUN': str(tiny_run), 'ENGINE': f'translate:{program}'}
     argv = [re.sub('RUN|ENGINE', lambda match: names[match[0]], part) for part in chain]
     assert run(tmp_path, root, *argv) == 2

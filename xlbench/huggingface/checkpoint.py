@@ -20,14 +20,7 @@ from flax import traverse_util
 from jax.typing import ArrayLike
 
 from xlbench import models
-from xlbench.huggingface import (
-    bert,
-    described,
-    hub,
-    marian_files,
-    sentence_files,
-    tensors,
-)
+from xlbench.huggingface import bert, described, hub, marian_files, sentence_files, tensors
 from xlbench.huggingface.mapping import KINDS, Entry, Special, file_of
 from xlbench.models.bert import BertConfig
 from xlbench.models.dual_encoder import DualEncoder, DualEncoderConfig

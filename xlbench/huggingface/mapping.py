@@ -189,8 +189,7 @@ class Kind(msgspec.Struct, frozen=True):
         self, rows: Rows, params: Collection[str], ours: str = '', theirs: str = '', i: int = 0
     ) -> dict[str, Entry]:
         """The tensors of those parameters that some rows name, see `names`."""
-        last = 2 if ours.startswith('decoder/') else 1
-        words: dict[str, int | str] = dict(i=i, n=i + 1, last=last)
+        words: dict[str, int | str] = dict(i=i, n=i + 1, last=1 + ours.startswith('decoder/'))
         found = {}
         for part, row in rows.items():
             entry = Entry((row,)) if isinstance(row, str) else row

@@ -226,10 +226,7 @@ def _bpe(
 
 
 def _bytes() -> list[decoders.Decoder]:
-    """Turns <0x41> into A.
-
-    ASCII has decoders of its own: the library gives up a whole run of bytes for one bad one.
-    """
+    """Turns <0x41> into A. ASCII is apart: one bad byte costs the library the whole run of them."""
     ascii_bytes = (decoders.Replace(f'<0x{i:02X}>', chr(i)) for i in range(128))
     return [*ascii_bytes, decoders.ByteFallback()]
 

@@ -26,8 +26,7 @@ def from_config(config: Mapping[str, Json]) -> Fields:
     else:
         # transformers 5 says in a key of its own what 'tied' has always meant for T5: the output
         # table is the input table, scaled.
-        said = config.get('tie_word_embeddings', True)
-        tied = bool(config.get('scale_decoder_outputs', said))
+        tied = bool(config.get('scale_decoder_outputs', config.get('tie_word_embeddings', True)))
         family = 't5' if tied else 't5_1_1'
     return {
         'family': family,

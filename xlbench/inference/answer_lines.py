@@ -84,8 +84,7 @@ class Inputs:
             self._units = _blocks(lines) if format in _BLOCKS else enumerate(lines, 1)
         self._name, self._parse = name, parse
         # Units with their numbers; None or an error ends them.
-        self._read_ahead: queue.Queue[_Unit | UserError | None]
-        self._read_ahead = queue.Queue(CHUNK_BATCHES * batch_size)
+        self._read_ahead: queue.Queue[Any] = queue.Queue(CHUNK_BATCHES * batch_size)
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:

@@ -70,7 +70,7 @@ class Languages:
     default: str | None = None  # The one that is meant when none is named, if there is only one.
     why: str = ''  # How the model comes to know several, for messages.
     # Target -> the source language that training had for it, where that is one.
-    sources: Mapping[str | None, str | None] = dataclasses.field(default_factory=dict)
+    sources: Mapping[Any, str | None] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(cls, tokenizer: tokenizers.Tokenizer, tasks: Tasks) -> 'Languages':
@@ -80,9 +80,7 @@ class Languages:
             if task['trained'] and task['target_lang']:
                 trained.setdefault(task['target_lang'], set()).add(task['source_lang'])
         targets = list(trained)
-        sources: dict[str | None, str | None] = {
-            target: lang for target, langs in trained.items() if len(langs) == 1 for lang in langs
-        }
+        sources = {to: min(langs, key=str) for to, langs in trained.items() if len(langs) == 1}
         tokens = tokenizer.languages()
         if tokens and vocabularies.FAMILIES[tokenizer.family].needs_languages:
             why = f'its vocabulary has tokens of {len(tokens)} languages'

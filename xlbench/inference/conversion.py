@@ -259,15 +259,14 @@ class _Run:
             # Converted from a folder without a tokenizer: config.json is all there is.
             content = tensors.read_json(own / hub.CONFIG)
             size = self.config.model.vocab_size
-            ids = {}
+            ids: Json = {}
         else:
             self.tokenizer = tokenizers.of_workdir(workdir, self.about)
             self.path = pathlib.Path(tokenizers.path_of_workdir(workdir, self.about))
             content = tensors.read_json(own / hub.CONFIG) if own.is_dir() else {}
             size = self.tokenizer.vocab_size
             ids = {key: getattr(self.tokenizer, key, None) for key in IDS.values()}
-        named = {ours: content.get(key, ids.get(ours)) for key, ours in IDS.items()}
-        self.ids: Json = ids | named
+        self.ids = ids | {ours: content.get(key, ids.get(ours)) for key, ours in IDS.items()}
         if 'roberta' in (content.get('model_type'), getattr(self.tokenizer, 'family', '')):
             self.ids['model_type'] = 'roberta'  # Else it would be read as XLM-R.
         self.model = runs.build_model(self.config.model, size, self.labels)
@@ -404,7 +403,5 @@ def _write_adapter(
     arrays, content = peft.adapter(hf_checkpoint.names(family, config), leaves, base)
     with locks.atomic_folder(target) as temporary:
         tensors.write_json(temporary / peft.CONFIG_FILE, content)
-        specs = {
-            n: tensors.Spec(a.shape, functools.partial(np.asarray, a)) for n, a in arrays.items()
-        }
+        specs = {n: tensors.Spec(a.shape, a.view) for n, a in arrays.items()}
         tensors.write_file(temporary / peft.TENSORS_FILE, specs)

@@ -299,9 +299,8 @@ class LanguageModel(Model):
         objective, model = opened.objective, opened.model
         self._token_losses = programs.shared(type(objective).token_losses, objective, model)
         self._states = programs.shared(_states_at, model)
-        self._whole_texts = LengthBatches(
-            mesh, batch_size=self.batch_size, max_length=self.max_positions
-        )
+        size, most = self.batch_size, self.max_positions
+        self._whole_texts = LengthBatches(mesh, batch_size=size, max_length=most)
 
     def token_losses(
         self,
