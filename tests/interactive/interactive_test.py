@@ -48,14 +48,10 @@ def test_tasks_are_listed():
 
 def test_a_config_is_changed_as_flags_change_it(config_file):
     changes = {
-        'seed': 3,
-        'stages.stage1': {'num_steps': 2, 'optimizer.learning_rate': 1e-3},
-        'baselines': ['copy_input'],
-        'batches.packing': False,
-        'model.dropout_rate': 0,
-        'init_from': '',
-        'data.vocabulary_type': 'bpe',
-    }
+        'seed': 3, 'stages.stage1': {'num_steps': 2, 'optimizer.learning_rate': 1e-3},
+        'baselines': ['copy_input'], 'batches.packing': False, 'model.dropout_rate': 0,
+        'init_from': '', 'data.vocabulary_type': 'bpe',
+    }  # fmt: skip
     config = xlbench.load_config(config_file, changes)
     assert (config.seed, config.stages.stage1.num_steps) == (3, 2)
     assert config.stages.stage1.optimizer.learning_rate == 1e-3
@@ -146,12 +142,9 @@ def test_a_retriever_suggests(retriever_run):
     assert len(frame) == 4 and frame.prediction.map(len).all() and frame.score.notna().all()
 
 
-def test_a_sweep_that_is_not_there():
+def test_failures_are_one_line(monkeypatch):
     with pytest.raises(UserError, match=r'no results\.jsonl'):
         xlbench.Sweep('RUNS/nowhere').results()
-
-
-def test_failures_are_one_line(monkeypatch):
     assert UserError('no such task')._render_traceback_() == ['error: no such task']
 
     @calling.plainly

@@ -1,5 +1,7 @@
 """Scores that are added to finished evaluations."""
 
+import contextlib
+import io
 import json
 import pathlib
 import random
@@ -29,6 +31,16 @@ def run(tiny_run, tmp_path):
     return shutil.copytree(tiny_run, tmp_path / 'run')
 
 
+@pytest.fixture(scope='module')
+def whole(tiny_run, added, tmp_path_factory):
+    """A run with all scores that are added, by the command; what it said; and the command."""
+    folder = shutil.copytree(tiny_run, tmp_path_factory.mktemp('whole') / 'run')
+    call = [str(folder), f'--metrics={",".join(added)}']
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        score.main(call)
+    return folder, said.getvalue(), call
+
+
 def content(folder):
     return {
         str(path.relative_to(folder)): path.read_bytes()
@@ -37,30 +49,27 @@ def content(folder):
     }
 
 
-def test_scores_are_added_beside_the_earlier_ones(run, added, capsys):
-    before = content(run)
-    score.main([str(run), f'--metrics={",".join(added)}'])
-    assert 'added to' in capsys.readouterr().out
-    changed = {name for name, data in content(run).items() if before.get(name) != data}
+def test_scores_are_added_beside_the_earlier_ones(whole, tiny_run, capsys):
+    folder, said, call = whole
+    before, after = content(pathlib.Path(tiny_run)), content(folder)
+    assert 'added to' in said and before.keys() == after.keys()
+    changed = {name for name, data in after.items() if before[name] != data}
     assert changed and all(name.endswith(('metrics.json', 'predictions.jsonl')) for name in changed)
     for name in changed:
         if name.endswith('metrics.json'):
-            old, new = json.loads(before[name]), json.loads((run / name).read_bytes())
+            old, new = json.loads(before[name]), json.loads(after[name])
             assert old['scores'].items() < new['scores'].items()
             assert {'meteor_exact_stem_no_tables', 'chrfpp', 'bertscore'} <= set(new['scores'])
             assert set(new['hashes']) == {'Meteor', 'ChrFPlusPlus', 'BertScore'}
             assert new['signatures'].items() >= old['signatures'].items()
             assert {k: v for k, v in new.items() if k in old}.keys() == old.keys()
         else:
-            old = [json.loads(line) for line in before[name].splitlines()]
-            new = [json.loads(line) for line in (run / name).read_bytes().splitlines()]
-            for line, was in zip(new, old, strict=True):
-                assert line['scores'].items() > was['scores'].items()
-                assert 'bertscore' in line['scores']
-    after = content(run)
-    score.main([str(run), f'--metrics={",".join(added)}'])
-    assert 'has all these scores' in capsys.readouterr().out
-    assert content(run) == after
+            for line, was in zip(after[name].splitlines(), before[name].splitlines(), strict=True):
+                of_line = json.loads(line)['scores']
+                assert of_line.items() > json.loads(was)['scores'].items()
+                assert 'bertscore' in of_line
+    score.main(call)
+    assert 'has all these scores' in capsys.readouterr().out and content(folder) == after
 
 
 # Adds scores to copies of a run in forked processes, each killed before the file operation of a
@@ -110,20 +119,17 @@ def test_killed_at_random_it_ends_with_the_bytes_of_scores_computed_at_once(run,
         assert content(folder) == expected
 
 
-def test_one_metric_after_another_gives_the_bytes_of_all_at_once(run, added, tmp_path):
-    whole = shutil.copytree(run, tmp_path / 'whole')
-    adding.add(whole, added)
+def test_one_metric_after_another_gives_the_bytes_of_all_at_once(run, added, whole):
     for name in added:
         adding.add(run, [name])
-    assert content(run) == content(whole)
+    assert content(run) == content(whole[0])
 
 
-def test_an_evaluation_that_is_repeated_keeps_added_scores(run, added):
-    before = content(run)
-    changed = adding.add(run, added)
-    assert changed
-    expected = content(run)
-    for folder in changed:
+def test_an_evaluation_that_is_repeated_keeps_added_scores(tiny_run, whole, tmp_path):
+    run = shutil.copytree(whole[0], tmp_path / 'run')
+    before, expected = content(pathlib.Path(tiny_run)), content(run)
+    changed = {run / name for name, data in expected.items() if before[name] != data}
+    for folder in {path.parent for path in changed}:
         metrics = str((folder / 'metrics.json').relative_to(run))
         predictions = str((folder / 'predictions.jsonl').relative_to(run))
         facts = json.loads(before[metrics])
@@ -162,14 +168,24 @@ def test_another_signature_is_refused(run, added):
     assert content(run) == before
 
 
-def test_slips(run, tmp_path):
-    with pytest.raises(UserError, match='name the metrics to add with --metrics'):
-        score.main([str(run)])
-    with pytest.raises(UserError, match='--workdir is for files'):
-        score.main([str(run), '--metrics=chrf', f'--workdir={tmp_path}'])
-    with pytest.raises(UserError, match="unknown metric 'chrff'"):
-        score.main([str(run), '--metrics=chrff'])
-    with pytest.raises(UserError, match='has no predictions on other; it has'):
-        score.main([str(run), '--metrics=chrf', '--split=other'])
+@pytest.mark.parametrize(
+    ('flags', 'words'),
+    [
+        ([], 'name the metrics to add with --metrics'),
+        (['--metrics=chrf', '--workdir=elsewhere'], '--workdir is for files'),
+        (['--metrics=chrff'], "unknown metric 'chrff'"),
+        (['--metrics=chrf', '--split=other'], 'has no predictions on other; it has'),
+        (['--metrics=chrf', '--task=nowhere'], 'of nowhere; it has'),
+    ],
+)
+def test_slips(tiny_run, flags, words):
+    with pytest.raises(UserError, match=words):
+        score.main([str(tiny_run), *flags])
+
+
+def test_folders_that_are_no_workdirs(tmp_path):
     with pytest.raises(UserError, match=r'no config\.json'):
         score.main([str(tmp_path), '--metrics=chrf'])
+    (tmp_path / 'config.json').write_text('{"scored": {}, "config": 3}')
+    with pytest.raises(UserError, match='has the scores of system None'):
+        scored.check(tmp_path, 'mine', 0)

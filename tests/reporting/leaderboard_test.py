@@ -72,16 +72,12 @@ def cut(folder):
         (lambda folder: (folder / 'predictions.jsonl').unlink(), 'run has no predictions of'),
         (lambda folder: (folder / 'metrics.json').unlink(), 'run has no predictions of'),
         (cut, 'run has 7 predictions of mtg_sg_fr_fr, split test, and it was scored on 8 examples'),
-        (
-            lambda folder: change(folder, {'data': 'files'}),
-            'run has 8 predictions of .*, and the split has 3,000 examples',
-        ),
-        (
-            lambda folder: change(folder.parents[3] / 'config.json', RECORDED),
-            'run has 8 predictions .* and the split has 9 examples',
-        ),
+        (lambda folder: change(folder, {'data': 'files'}),
+         'run has 8 predictions of .*, and the split has 3,000 examples'),
+        (lambda folder: change(folder.parents[3] / 'config.json', RECORDED),
+         'run has 8 predictions .* and the split has 9 examples'),
     ],
-)
+)  # fmt: skip
 def test_a_run_that_lacks_predictions_is_refused_by_name(tmp_path, spoil, message):
     path = mtg_runs.write_run(tmp_path / 'run', 'mT5', MULTI)
     spoil(result_of(path, 'mtg_sg_fr_fr').folder)

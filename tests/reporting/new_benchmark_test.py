@@ -47,32 +47,20 @@ def toy(tmp_path, monkeypatch):
     (tmp_path / 'toy.csv').write_text(PRINTED)
     monkeypatch.setattr(paper, '_FOLDER', tmp_path)
     benchmark = ParallelBenchmark(
-        name='toy',
-        languages=('en', 'de'),
-        task_titles={'sum': 'summaries'},
-        scores=('rouge_l', 'bertscore', 'bleu'),
-        title='Toys',
-        arxiv='0000.00000',
-        paper_models=('big', 'small'),
-        fractions=('bertscore',),
-        split_sizes={'sum': {'test': 7}},
-        paper_note='The paper stems words.',
-        declare_tables=toy_tables,
-    )
+        name='toy', languages=('en', 'de'), task_titles={'sum': 'summaries'},
+        scores=('rouge_l', 'bertscore', 'bleu'), title='Toys', arxiv='0000.00000',
+        paper_models=('big', 'small'), fractions=('bertscore',), split_sizes={'sum': {'test': 7}},
+        paper_note='The paper stems words.', declare_tables=toy_tables,
+    )  # fmt: skip
     monkeypatch.setitem(benchmarks.BENCHMARKS, 'toy', benchmark)
     return benchmark
 
 
 def test_a_benchmark_of_labels_needs_no_tables_of_numbers(tmp_path, monkeypatch):
     benchmark = LabelBenchmark(
-        name='sib',
-        languages=('en', 'sw'),
-        task_titles={'topic': 'topic of a sentence'},
-        scores=('accuracy', 'macro_f1'),
-        title='Topics',
-        arxiv='2309.07445',
-        paper_models=('XLM-R',),
-        split_sizes={'topic': {'test': 204}},
+        name='sib', languages=('en', 'sw'), task_titles={'topic': 'topic of a sentence'},
+        scores=('accuracy', 'macro_f1'), title='Topics', arxiv='2309.07445',
+        paper_models=('XLM-R',), split_sizes={'topic': {'test': 204}},
         declare_tables=lambda benchmark: (
             PaperTable(
                 'table 1', 'Topics', '', 'sib', ('',),

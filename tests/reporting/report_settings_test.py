@@ -46,6 +46,10 @@ def _replies(
     return path
 
 
+def _adapt(path, **lora):
+    change(path / 'config.json', lambda was: {'config': was['config'] | {'lora': lora}})
+
+
 def _by_language(*paths):
     """{language: {'Monolingual mrs_rouge': '2.00', ...}} of the first table, and the section."""
     section = section_of(*paths)
@@ -59,10 +63,7 @@ def test_adapters_and_other_decoding_stand_beside_their_run(tmp_path):
     for lang in ('de', 'ja'):
         begun = dict(rouge=3.0, data='sample', init_from='RUNS/all@10')
         folders.append(_replies(tmp_path / f'adapter_{lang}', 'mono', lang, **begun))
-        change(
-            folders[-1] / 'config.json',
-            lambda was: {'config': was['config'] | {'lora': {'rank': 8}}},
-        )
+        _adapt(folders[-1], rank=8)
     again = shutil.copytree(base / 'eval' / '10' / 'test', base / 'eval' / '10' / 'test-rerank-x')
     better = {'mrs_rouge': 2.0}
     change(again, lambda was: {'split': 'test-rerank-x', 'scores': was['scores'] | better})
@@ -77,10 +78,7 @@ def test_adapters_and_other_decoding_stand_beside_their_run(tmp_path):
     assert values == [3.0, 1.5, 2.0]
     assert systems['Monolingual, adapters'].cell('mrs_rouge', ['mrs_retrieval_ja_ja']).value == 3.0
     # As in one run of both languages, which has the mixture of the first.
-    change(
-        folders[1] / 'config.json',
-        lambda was: {'config': was['config'] | {'lora': {'rank': 8, 'languages': ['de', 'ja']}}},
-    )
+    _adapt(folders[1], rank=8, languages=['de', 'ja'])
     for path in (folders[2] / 'eval' / '10' / 'test').iterdir():
         shutil.copytree(path, folders[1] / 'eval' / '10' / 'test' / path.name)
     (adapters,) = [
@@ -166,11 +164,8 @@ def test_views_and_models_are_tables_of_their_own(tmp_path):
         'bert-base-multilingual-cased', 'xlm-roberta-base', 'dual_encoder mbert',
     ]  # fmt: skip
     papers = [[s.name for s in section.systems if s.kind == 'paper'] for section in sections]
-    assert papers == [
-        ['Monolingual (mBERT, paper)'],
-        ['Monolingual (XLM-R, paper)'],
-        ['Monolingual (Unicoder-xDAE, paper)'],
-    ]
+    models = ('mBERT', 'XLM-R', 'Unicoder-xDAE')
+    assert papers == [[f'Monolingual ({model}, paper)'] for model in models]
     assert sections[2].loss_unit == 'nats per token' and len(layout.tables(sections[2])) == 1
     assert [s.cell('mrs_rouge', c.tasks).value for s, c in (
         (section.systems[-1], section.columns[0]) for section in sections
@@ -228,12 +223,8 @@ def test_other_languages_of_a_monolingual_run_are_a_column_of_their_own(tmp_path
     both = tuple(MRS.task_name('retrieval', lang) for lang in ('de', 'ja'))
     own = _replies(tmp_path / 'ja', 'mono', 'ja', rouge=3.0)
     rows, section = _by_language(_replies(tmp_path / 'run', 'mono', 'de', tasks=both), own)
-    assert (rows['de']['Monolingual mrs_rouge'], rows['ja']['Monolingual mrs_rouge']) == (
-        '2.00', '3.00',
-    )  # fmt: skip
-    assert (rows['de']['Monolingual de mrs_rouge'], rows['ja']['Monolingual de mrs_rouge']) == (
-        '-', '2.00',
-    )  # fmt: skip
+    for column, values in (('Monolingual', ['2.00', '3.00']), ('Monolingual de', ['-', '2.00'])):
+        assert [rows[lang][f'{column} mrs_rouge'] for lang in ('de', 'ja')] == values
     documents.html([section])
     english = tuple(MRS.task_name('retrieval', lang) for lang in ('en', 'ja'))
     rows, _ = _by_language(_replies(tmp_path / 'zero', 'zero_shot', tasks=english))
