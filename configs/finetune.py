@@ -36,7 +36,8 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
 from xlbench.benchmarks import Scenario
-from xlbench.config import epochs, presets, trained_families, trainers
+from xlbench.config import presets, trained_families, trainers
+from xlbench.settings import epochs
 from xlbench.system import errors
 
 # Size -> family, its size, checkpoint. For an encoder the objective says what is built around it.

@@ -13,40 +13,41 @@ BESIDE = ('tests', 'tools')  # Folders of Python that are no part of the package
 # Lines and files that a package may have; `programs` are the modules side by side in xlbench/. The
 # numbers go down. Whoever has to raise one says why in the commit.
 BUDGETS: dict[str, tuple[int, int]] = {
-    'benchmarks': (2424, 24),
-    'config': (2074, 9),
-    'configs': (1930, 20),
-    'data': (9554, 45),
+    'benchmarks': (2413, 24),
+    'config': (1149, 6),
+    'configs': (1931, 20),
+    'data': (9539, 45),
     'decoding': (1110, 8),
-    'dialogues': (472, 4),
-    'evaluators': (1333, 6),
-    'fewshot': (5057, 20),
+    'dialogues': (469, 4),
+    'evaluators': (1327, 6),
+    'fewshot': (5049, 20),
     'huggingface': (3277, 18),
     'inference': (2950, 11),
     'interactive': (473, 4),
-    'judgement': (1377, 7),
+    'judgement': (1372, 7),
     'metrics': (4454, 24),
-    'models': (5380, 26),
+    'models': (5377, 26),
     'parallel': (983, 8),
-    'pipeline': (3083, 12),
-    'plan': (1604, 7),
-    'prepare': (1761, 10),
+    'pipeline': (3069, 12),
+    'plan': (1603, 7),
+    'prepare': (1752, 10),
     'programs': (2106, 12),
     'prompt': (690, 5),
-    'reporting': (5814, 30),
-    'reproduce': (2490, 10),
-    'retrieval': (649, 4),
-    'settings': (1013, 6),
-    'system': (2408, 13),
+    'reporting': (5824, 30),
+    'reproduce': (2486, 10),
+    'retrieval': (654, 4),
+    'settings': (1683, 8),
+    'system': (2649, 14),
     'tasks': (5636, 42),
-    'tests': (55961, 250),
-    'tools': (6618, 39),
+    'tests': (53855, 245),
+    'tools': (6481, 39),
     'training': (4629, 30),
-    'translate': (1872, 10),
-    'zoo': (390, 3),
+    'translate': (1863, 10),
+    'zoo': (381, 3),
 }
-# Likewise of the whole: rooms, arrows between them, and public names that several classes have.
-MOST = {'rooms': 40, 'arrows': 233, 'class names used twice': 54}
+# Likewise of the whole: rooms, arrows between them, the longest way down, and public names that
+# several classes have.
+MOST = {'rooms': 40, 'arrows': 234, 'floors': 12, 'class names used twice': 54}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,6 +152,19 @@ def circles(edges: set[tuple[str, str]]) -> list[list[str]]:
     return found
 
 
+def floors(edges: set[tuple[str, str]]) -> int:
+    """The nodes on the longest way along the edges, which have no circle."""
+    after = collections.defaultdict(set)
+    for a, b in edges:
+        after[a].add(b)
+
+    @functools.cache
+    def down(node: str) -> int:
+        return 1 + max(map(down, after.get(node, ())), default=0)
+
+    return max(map(down, after))
+
+
 def sizes(root: pathlib.Path) -> dict[str, tuple[int, int]]:
     """{package: (lines of Python, files)}, of the tests, too."""
     found = collections.defaultdict(lambda: (0, 0))
@@ -165,7 +179,7 @@ def sizes(root: pathlib.Path) -> dict[str, tuple[int, int]]:
 
 
 def figures(root: pathlib.Path) -> dict[str, int]:
-    """Counts rooms, arrows between them, and public names that several classes have."""
+    """Counts rooms, arrows between them, floors, and public names that several classes have."""
     known = modules(root)
     nodes = (node for path in known.values() for node in tree(path).body)
     named = (n.name for n in nodes if isinstance(n, ast.ClassDef))
@@ -173,6 +187,7 @@ def figures(root: pathlib.Path) -> dict[str, int]:
     return {
         'rooms': len({package(name) for name in known}),
         'arrows': len(rooms(arrows(root))),
+        'floors': floors(rooms(arrows(root))),
         'class names used twice': sum(count > 1 for count in classes.values()),
     }
 

@@ -15,7 +15,7 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, evaluators, models
 from xlbench.benchmarks import languages
-from xlbench.config import EVALUATION_KEYS, epochs, stage_pairs
+from xlbench.config import EVALUATION_KEYS, stage_pairs
 from xlbench.data import baselines, batches, features, tokenizers
 from xlbench.data.prepared import Prepared, ensure, open_mixture, open_optional, wait_for
 from xlbench.metrics import tagging
@@ -23,7 +23,7 @@ from xlbench.models.fused import choice
 from xlbench.models.lora import Lora
 from xlbench.parallel import partitioning
 from xlbench.retrieval.response_set import ResponseSet
-from xlbench.settings import blocks
+from xlbench.settings import blocks, epochs
 from xlbench.system import errors
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json, Setting

@@ -29,8 +29,7 @@ from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
 from xlbench import __main__ as command
-from xlbench.settings import ranges
-from xlbench.system import files
+from xlbench.system import files, ranges
 from xlbench.system.command_line import ArgumentParser
 from xlbench.system.machine import quietly
 

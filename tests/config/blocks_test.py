@@ -10,7 +10,7 @@ from edits import refused
 
 from xlbench.settings import blocks, optimizer, source
 from xlbench.settings.decoding import Options
-from xlbench.settings.ranges import fields_of
+from xlbench.system.ranges import fields_of
 
 ONE_KIND = (
     blocks.Run, blocks.Data, blocks.Mesh, blocks.Batches, blocks.Checkpoints, blocks.Nonfinite,

@@ -9,9 +9,9 @@ from edits import refused
 
 from xlbench import config as config_lib
 from xlbench.config.flags import FLAGS
-from xlbench.settings.ranges import Field, check_block
 from xlbench.system.command_line import CommandLine
 from xlbench.system.errors import UserError
+from xlbench.system.ranges import Field, check_block
 
 FILE = """
 import ml_collections

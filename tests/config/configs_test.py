@@ -15,11 +15,10 @@ import pytest
 from nightly import by_day
 
 from xlbench import benchmarks, config as config_lib, models, runs
-from xlbench.config import epochs
 from xlbench.configs import finetune
 from xlbench.fewshot import sweep
 from xlbench.parallel import partitioning
-from xlbench.settings import blocks
+from xlbench.settings import blocks, epochs
 from xlbench.system.errors import UserError
 from xlbench.training import objectives, optimizers, train_step
 

@@ -15,9 +15,9 @@ from ml_collections import ConfigDict
 from xlbench import config as config_lib, models
 from xlbench.config import commands
 from xlbench.settings import source
-from xlbench.settings.ranges import COMPUTED, fields_of
 from xlbench.system import errors
 from xlbench.system.errors import UserError
+from xlbench.system.ranges import COMPUTED, fields_of
 from xlbench.training import objectives
 
 SLOW = ('jax', 'jaxlib', 'flax', 'optax', 'orbax', 'tensorflow', 'seqio', 'transformers')

@@ -13,10 +13,10 @@ from nightly import by_day
 
 import configs
 from xlbench import config as config_lib, models, runs
-from xlbench.config import epochs
-from xlbench.config.checks import fields_to_set
 from xlbench.fewshot import sweep
 from xlbench.parallel import partitioning
+from xlbench.settings import epochs
+from xlbench.settings.checks import fields_to_set
 from xlbench.system.errors import UserError
 from xlbench.training import memory, optimizers
 

@@ -16,8 +16,8 @@ from configs import fewshot, fewshot_source, mrs_retriever, mtg_mbart, mtg_mt5
 from xlbench import config as config_lib, runs
 from xlbench.fewshot import sweep
 from xlbench.parallel import partitioning
-from xlbench.settings import ranges
 from xlbench.settings.blocks import Run
+from xlbench.system import ranges
 from xlbench.system.errors import UserError
 
 VALUES = {

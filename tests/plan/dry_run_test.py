@@ -13,8 +13,8 @@ from xlbench.data import prepared, tokenizers
 from xlbench.fewshot import __main__ as fewshot, command as fewshot_command
 from xlbench.parallel import partitioning
 from xlbench.plan import dry_run
-from xlbench.settings import ranges, source
-from xlbench.system import errors
+from xlbench.settings import source
+from xlbench.system import errors, ranges
 from xlbench.system.errors import UserError
 from xlbench.training import memory, messages
 

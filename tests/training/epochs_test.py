@@ -4,11 +4,11 @@ import pytest
 import tiny
 
 from xlbench import config as config_lib, runs
-from xlbench.config import epochs
 from xlbench.configs import finetune
 from xlbench.data import prepared
 from xlbench.parallel import partitioning
 from xlbench.plan import dry_run
+from xlbench.settings import epochs
 from xlbench.system.errors import UserError
 from xlbench.training import experiment, messages, objectives
 

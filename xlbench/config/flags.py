@@ -16,11 +16,11 @@ from typing import NamedTuple
 from ml_collections import ConfigDict
 
 import xlbench.configs as configs
-from xlbench.config import epochs, pretrained
-from xlbench.config.checks import fields_to_set
-from xlbench.settings import ranges
+from xlbench.config import pretrained
+from xlbench.settings import epochs
 from xlbench.settings.blocks import for_hash, leaves, to_dict
-from xlbench.system import errors
+from xlbench.settings.checks import fields_to_set
+from xlbench.system import errors, ranges
 from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting

@@ -17,8 +17,7 @@ from ml_collections import ConfigDict
 
 from xlbench import benchmarks
 from xlbench.benchmarks import task_files
-from xlbench.config import workdirs
-from xlbench.settings import blocks
+from xlbench.settings import blocks, workdirs
 from xlbench.system import errors, files
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json

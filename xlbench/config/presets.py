@@ -6,8 +6,8 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from xlbench.benchmarks import RATES, Scenario, get, parse_task
-from xlbench.config import epochs
 from xlbench.config.flags import variant
+from xlbench.settings import epochs
 from xlbench.system import errors
 from xlbench.system.files import Block, Setting
 

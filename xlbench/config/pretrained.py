@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 from ml_collections import ConfigDict
 
-from xlbench.config import checks
-from xlbench.config.checks import is_sweep, objective_name
 from xlbench.config.places import check_source
 from xlbench.models.families import ENCODERS, MODEL_TYPES, variant_of
+from xlbench.settings import checks
 from xlbench.settings.blocks import Mesh
+from xlbench.settings.checks import is_sweep, objective_name
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
 

@@ -28,9 +28,9 @@ from xlbench.metrics import contract, distinct
 from xlbench.metrics.contract import Spec
 from xlbench.parallel import partitioning, programs
 from xlbench.reporting import results, scored
-from xlbench.settings.ranges import Block, Meta
 from xlbench.system import errors
 from xlbench.system.files import Json, Setting
+from xlbench.system.ranges import Block, Meta
 from xlbench.system.trees import Params
 from xlbench.system.work import in_flight
 from xlbench.training.objectives.contract import Objective

@@ -10,8 +10,8 @@ import numpy as np
 from xlbench.benchmarks import topics
 from xlbench.fewshot.results import ZERO_SHOT, Row, bucket_numbers
 from xlbench.metrics import tagging
-from xlbench.settings.ranges import Block, Meta, check_keys
 from xlbench.system.errors import UserError, check_known
+from xlbench.system.ranges import Block, Meta, check_keys
 
 STARTS = ('source', 'none')
 _MAY_BE_EMPTY = ('head_learning_rates', 'lora_learning_rates', 'source_learning_rates')

@@ -18,10 +18,10 @@ from xlbench.data import tokenizers, vocabularies
 from xlbench.huggingface import hub, sentencepiece_models, tensors
 from xlbench.settings import decoding
 from xlbench.settings.decoding import Options
-from xlbench.settings.ranges import check_block
 from xlbench.system import files, untrusted
 from xlbench.system.errors import UserError
 from xlbench.system.files import Block, Json
+from xlbench.system.ranges import check_block
 
 NOTES = 'xlbench.json'
 # Of a run's config.json, or of xlbench.json, by their names; each as config.RunTask.

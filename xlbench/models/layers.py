@@ -22,7 +22,7 @@ from jax.typing import DTypeLike
 
 from xlbench.models.cpu_kernels import product
 from xlbench.models.fused import choice
-from xlbench.settings.ranges import Block, Meta
+from xlbench.system.ranges import Block, Meta
 
 Initializer = Callable[..., jax.Array]
 Source: TypeAlias = Any  # Encoded inputs: [batch, inputs, emb_dim], or a tree of a family's own.

@@ -20,8 +20,8 @@ import jax
 import jax.numpy as jnp
 from flax import traverse_util
 
-from xlbench.settings.ranges import Block, Meta
 from xlbench.system.errors import UserError, unknown
+from xlbench.system.ranges import Block, Meta
 from xlbench.system.trees import Arrays, Mask, Tree
 
 Boxed = Tree[nn.LogicallyPartitioned]

@@ -37,11 +37,11 @@ import jax
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, decoding, runs
-from xlbench.config import epochs
 from xlbench.parallel import partitioning
 from xlbench.plan import devices as topology_lib, figures, study
 from xlbench.plan.devices import Device
 from xlbench.plan.figures import Figures
+from xlbench.settings import epochs
 from xlbench.system import errors, files
 from xlbench.system.command_line import say
 from xlbench.system.errors import UserError

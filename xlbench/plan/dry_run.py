@@ -11,11 +11,11 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, metrics, runs
-from xlbench.config import epochs
 from xlbench.data import prepared, tokenizers
 from xlbench.huggingface import hub
 from xlbench.parallel import partitioning
 from xlbench.plan import study
+from xlbench.settings import epochs
 from xlbench.system.files import Setting
 from xlbench.system.progress import quantity
 from xlbench.training import checkpoints, memory, messages, objectives, tracking

@@ -19,7 +19,6 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, decoding, runs
-from xlbench.config import epochs
 from xlbench.data import features
 from xlbench.models.fused import choice
 from xlbench.models.lora import Lora
@@ -27,7 +26,7 @@ from xlbench.parallel import partitioning, programs
 from xlbench.plan import hlo
 from xlbench.plan.devices import Device
 from xlbench.plan.figures import Figures
-from xlbench.settings import decoding as decoding_settings
+from xlbench.settings import decoding as decoding_settings, epochs
 from xlbench.system import machine
 from xlbench.system.errors import UserError, printable
 from xlbench.system.progress import Progress

@@ -10,10 +10,12 @@ import os
 import pathlib
 from collections.abc import Callable, Sequence
 
-from xlbench import benchmarks, config as config_lib, metrics
+from xlbench import benchmarks, metrics
+from xlbench.data import prepared
 from xlbench.metrics import suite as suite_lib
 from xlbench.reporting import results, scored
 from xlbench.reporting.results import Result
+from xlbench.settings import blocks, workdirs
 from xlbench.system import files, locks
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
@@ -112,7 +114,12 @@ def _lang(workdir: str | os.PathLike, task: str) -> str | None:
         about: dict[str, Json] = files.read_json(pathlib.Path(workdir) / 'config.json', dict)
         if 'scored' in about:  # Of files, which say nothing of their language.
             return None
-    manifest = config_lib.open_task(task, 'test', like=str(workdir)).manifest
+    about = workdirs.read_run(str(workdir), needed=['data'])
+    data = about['config']['data']
+    where = dict(root=workdirs.data_root(about), vocabulary=data['vocabulary'])
+    sample = bool(data.get('sample'))
+    prepared.ensure([(task, 'test')], blocks.Data(**where, sample=sample), to_stderr=True)
+    manifest = prepared.open_task(**where, task=task, split='test').manifest
     if manifest.get('postprocessor') is True:
         raise UserError(
             f'{task} has a postprocessor, of which predictions.jsonl knows nothing; name metrics '

@@ -19,8 +19,9 @@ from typing import Annotated
 
 import msgspec
 
-from xlbench import benchmarks, config as config_lib
+from xlbench import benchmarks
 from xlbench.reporting.tables import clean
+from xlbench.settings import blocks
 from xlbench.system import errors, files, untrusted
 from xlbench.system.files import Json
 
@@ -273,7 +274,7 @@ class Run:
 
 def config_hash(config: Mapping[str, Json]) -> str:
     """Hashes a config without its seed: equal for runs that differ in the seed only."""
-    text = json.dumps(without(config_lib.for_hash(config), _OWN), sort_keys=True, default=str)
+    text = json.dumps(without(blocks.for_hash(config), _OWN), sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

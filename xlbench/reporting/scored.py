@@ -10,8 +10,8 @@ import pathlib
 import warnings
 from collections.abc import Mapping, Sequence
 
-from xlbench import config as config_lib
 from xlbench.reporting import results
+from xlbench.settings import workdirs
 from xlbench.system import files
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
@@ -83,7 +83,7 @@ def write(
 
 def _write_config(path: pathlib.Path, system: str, seed: int, facts: Mapping[str, Json]) -> None:
     about = {'config': {'system': system, 'seed': seed}, 'seed': seed, **facts}
-    files.write(path, json.dumps(about | config_lib.facts(), indent=1, ensure_ascii=False) + '\n')
+    files.write(path, json.dumps(about | workdirs.facts(), indent=1, ensure_ascii=False) + '\n')
 
 
 def write_result(

@@ -13,12 +13,13 @@ import re
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from xlbench import benchmarks, config as config_lib
+from xlbench import benchmarks
 from xlbench.benchmarks import SETTING_TITLES
 from xlbench.data import baselines as baselines_lib
 from xlbench.reporting.results import Result, Run
 from xlbench.reporting.statistics import half_width
 from xlbench.reporting.tables import Cell, Column, Row, Table, clean
+from xlbench.settings import blocks
 
 _NUMBER = re.compile(r'[-_.]?(seed)?\d+$')  # Of a seed, at the end of a folder's name.
 _MOST_KEYS, _LONGEST_SETTING = 30, 60  # Rows and characters of a table of configs.
@@ -306,7 +307,7 @@ def config_table(picks: Sequence[Pick]) -> Table | None:
     texts = [
         {
             key: value if isinstance(value, str) else json.dumps(value, default=str)
-            for key, value in config_lib.leaves(of_one[0].run.config)
+            for key, value in blocks.leaves(of_one[0].run.config)
             if key.rpartition('.')[2] not in ('seed', 'workdir')
         }
         for of_one in groups
@@ -355,7 +356,7 @@ def _facts(pick: Pick) -> set[tuple[str, str]]:
     language = {'seed', 'mixture', 'tasks'}
     return {
         (key, json.dumps(value, default=str))
-        for key, value in config_lib.leaves(pick.run.config)
+        for key, value in blocks.leaves(pick.run.config)
         if key.rpartition('.')[2] not in language
     }
 

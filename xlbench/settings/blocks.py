@@ -12,8 +12,8 @@ from typing import Annotated, Literal
 from ml_collections import ConfigDict
 from msgspec import Meta
 
-from xlbench.settings.ranges import Block
 from xlbench.system.files import Json, Setting
+from xlbench.system.ranges import Block
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

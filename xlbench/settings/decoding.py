@@ -9,10 +9,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from xlbench.settings.ranges import alternatives, check, check_keys, fields_of, read
 from xlbench.system.command_line import flag
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
+from xlbench.system.ranges import alternatives, check, check_keys, fields_of, read
 
 # Fields that every method reads, and those that some do.
 _SHARED = (

@@ -9,10 +9,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from xlbench.settings.ranges import Block, check_keys, fields_of
 from xlbench.system import errors
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
+from xlbench.system.ranges import Block, check_keys, fields_of
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

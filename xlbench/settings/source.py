@@ -15,8 +15,8 @@ from typing import Annotated, Any, ClassVar, Literal, get_origin
 from msgspec import Meta
 
 import xlbench
-from xlbench.settings.ranges import COMPUTED, Field, Fields, default_of
 from xlbench.system.files import Setting
+from xlbench.system.ranges import COMPUTED, Field, Fields, default_of
 
 
 class _Names(dict):

@@ -2,6 +2,7 @@
 
   errors     mistakes of a user and troubles of a machine, each in one plain line
   command_line  programs' flags as data: a parser and --help from them; former programs
+  ranges     the values that a setting may have, as constraints in its type
   untrusted  files from elsewhere: regular files inside a folder, and limits on what is read
   files      small files, written whole or not at all, and checked when they are read
   locks      one writer at a time

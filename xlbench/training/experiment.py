@@ -12,13 +12,14 @@ from flax import traverse_util
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, models
+from xlbench import models
 from xlbench.data import batches as batches_lib
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
 from xlbench.models.layers import TransformerConfig
 from xlbench.models.lora import Lora
 from xlbench.parallel import partitioning
+from xlbench.settings import blocks
 from xlbench.settings.blocks import Added
 from xlbench.system.files import Json, Setting
 from xlbench.system.progress import Progress
@@ -59,7 +60,7 @@ def stage_batches(
     return batches_lib.TrainBatches(
         tasks,
         rates,
-        **config_lib.batches_of(config, name) | changed,
+        **blocks.batches_of(config, name) | changed,
         view=view,
         curriculum=[[task.name for task in part] for part in parts],
         seed=config.seed,

@@ -27,10 +27,11 @@ import jax
 import numpy as np
 from flax import traverse_util
 
-from xlbench import config as config_lib, models
+from xlbench import models
 from xlbench.huggingface import bert as bert_names, checkpoint as hf_checkpoint
 from xlbench.models import lora
 from xlbench.models.layers import TransformerConfig
+from xlbench.settings import workdirs
 from xlbench.system.errors import UserError
 from xlbench.system.progress import quantity
 from xlbench.system.trees import Mask, Params, Shapes
@@ -75,7 +76,7 @@ def open_source(spec: str) -> Source:
     Raises:
       UserError: it names none.
     """
-    workdir, step = config_lib.split_step(spec)
+    workdir, step = workdirs.split_step(spec)
     if (workdir / 'checkpoints').is_dir():
         return open_workdir(str(workdir), step or 'best')
     public = hf_checkpoint.open(spec)
@@ -106,7 +107,7 @@ def open_workdir(workdir: str, step: str = 'best') -> Source:
     Of a run with adapters of several languages, 'best:de' is the model with one of them.
     """
     step, _, lang = step.partition(':')
-    config = config_lib.read_config(workdir)
+    config = workdirs.read_config(workdir)
     number = checkpoints.find_step(workdir, step or 'best')
     shapes = checkpoints.param_shapes(workdir, number)
 

@@ -17,11 +17,11 @@ import optax
 from flax import traverse_util
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib
 from xlbench.data import batches as batches_lib
 from xlbench.parallel import cluster, partitioning
 from xlbench.parallel.preemption import Interruption
 from xlbench.parallel.watchdog import Watch
+from xlbench.settings import workdirs
 from xlbench.system import files, machine
 from xlbench.system.errors import UserError
 from xlbench.system.trees import Params
@@ -149,7 +149,7 @@ class Trainer:
         self.log.line(f'resumed at step {step}, in stage {stage}')
         if line := self.progress.split_best_by_stage(stage, self._begun):
             self.log.line(line)
-        if changed := config_lib.begun_with(self.workdir, self.config):
+        if changed := workdirs.begun_with(self.workdir, self.config):
             self.log.line(f'changed since the run began: {changed}')
 
     def _load_params(self, step: int) -> Params:

@@ -11,10 +11,10 @@ from typing import Any
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, models
+from xlbench import models
 from xlbench.models.layers import TransformerConfig
 from xlbench.parallel import partitioning, programs
-from xlbench.settings import decoding
+from xlbench.settings import blocks, decoding
 from xlbench.system import errors, machine
 from xlbench.system.errors import UserError
 from xlbench.system.progress import quantity
@@ -61,7 +61,7 @@ def _needs(
         (4 * count + state * moved) / axes['fsdp'] / axes['tensor'],
         'take a smaller size (config.model), or more devices (config.mesh.fsdp)',
     )
-    blocks = [config_lib.batches_of(config, name) for name in config.stages]
+    blocks = [blocks.batches_of(config, name) for name in config.stages]
     for batches in blocks or [dict(config.batches)]:
         rows, parts = batches['batch_size'], config.accumulate
         if chunk := config.objective.get('chunk_rows'):

@@ -7,12 +7,12 @@ import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib
 from xlbench.benchmarks import BENCHMARKS
 from xlbench.data.batches import TrainBatches
 from xlbench.data.prepared import Prepared
 from xlbench.models.fused import choice
 from xlbench.parallel import partitioning
+from xlbench.settings import blocks, workdirs
 from xlbench.system.progress import duration, quantity
 from xlbench.training import memory
 from xlbench.training.experiment import Data, Experiment, is_sample
@@ -25,7 +25,7 @@ SAMPLE_DATA = 'data: the embedded sample corpora; scores cannot be compared with
 
 def machine(workdir: str, mesh: Mesh, joined: str) -> Iterator[str]:
     """Versions, processes and mesh, a line each; `joined` says how the processes were found."""
-    versions = config_lib.facts()['versions'].items()
+    versions = workdirs.facts()['versions'].items()
     yield f'{", ".join(f"{k} {v}" for k, v in versions)}, backend {jax.default_backend()}'
     several = jax.process_count() > 1
     rank = f'process {jax.process_index()} of {jax.process_count()} ({joined}), ' if several else ''
@@ -89,7 +89,7 @@ def data_table(
 ) -> Iterator[str]:
     """Each task with its examples, rate and epochs; the batches' shapes; one example a task."""
     yield f'{name}: {stage.mixture}, split {stage.split}, {stage.num_steps} steps'
-    for mixture, split in config_lib.stage_pairs(stage)[1:]:
+    for mixture, split in blocks.stage_pairs(stage)[1:]:
         yield f'  mixed with {mixture}, split {split}'
     if parts := stage.get('curriculum'):
         steps = f'{batches.steps_per_epoch:,} steps'

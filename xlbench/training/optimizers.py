@@ -14,8 +14,9 @@ import jax.numpy as jnp
 import optax
 from ml_collections import ConfigDict
 
-from xlbench.settings import optimizer as settings, ranges
+from xlbench.settings import optimizer as settings
 from xlbench.settings.blocks import Stage
+from xlbench.system import ranges
 from xlbench.system.errors import UserError, unknown
 from xlbench.system.files import Setting
 from xlbench.system.trees import Mask, Params, Shapes

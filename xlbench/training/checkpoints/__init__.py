@@ -6,7 +6,7 @@
   folders        which ones a workdir has, whether they are whole, and their parameters
 """
 
-from xlbench.config.workdirs import steps
+from xlbench.settings.workdirs import steps
 from xlbench.training.checkpoints.folders import (
     DamagedCheckpoint,
     damage,

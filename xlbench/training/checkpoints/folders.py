@@ -17,7 +17,7 @@ import jax
 import numpy as np
 from flax import traverse_util
 
-from xlbench.config.workdirs import check_step, steps
+from xlbench.settings.workdirs import check_step, steps
 from xlbench.system import errors, untrusted
 from xlbench.system.errors import UserError
 from xlbench.system.trees import Params, Shapes, Shardings, Tree

@@ -7,7 +7,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from xlbench.settings.ranges import Block, Meta
+from xlbench.system.ranges import Block, Meta
 from xlbench.system.trees import Params
 from xlbench.training.objectives.contract import Batch, Objective
 

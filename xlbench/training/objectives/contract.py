@@ -7,7 +7,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from xlbench.settings.ranges import Block
+from xlbench.system.ranges import Block
 from xlbench.system.trees import Params
 
 Batch = Mapping[str, jax.Array]

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from xlbench.parallel import partitioning
-from xlbench.settings.ranges import Block, Meta
 from xlbench.system.errors import UserError
+from xlbench.system.ranges import Block, Meta
 from xlbench.system.trees import Params
 from xlbench.training import losses
 from xlbench.training.objectives.contract import Batch, Objective

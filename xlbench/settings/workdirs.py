@@ -15,13 +15,13 @@ from ml_collections import ConfigDict
 
 from xlbench import models
 from xlbench.benchmarks import languages
-from xlbench.config import epochs
-from xlbench.config.checks import block_fields, is_sweep
+from xlbench.settings import epochs
 from xlbench.settings.blocks import TRACKING_KEYS, Run, to_dict
-from xlbench.settings.ranges import COMPUTED, fields_of
+from xlbench.settings.checks import block_fields, is_sweep
 from xlbench.system import files, untrusted
 from xlbench.system.errors import UserError, shortened
 from xlbench.system.files import Json, Setting
+from xlbench.system.ranges import COMPUTED, fields_of
 
 # What those need who open a run to use its model.
 RUN_KEYS = ('data', 'model', 'objective', 'lora', 'stages', 'evals')
@@ -172,7 +172,7 @@ def data_root(about: Mapping[str, Json], given: str = '') -> str:
     root = given or data['root']
     begun = os.path.join(str(about.get('cwd') or ''), root)
     root = begun if not given and os.path.isdir(begun) else root
-    if not os.path.isdir(root) and not data['sample']:
+    if not os.path.isdir(root) and not data.get('sample'):
         raise UserError(
             f'the data that the run was trained with is not here: there is no folder {root!r}; '
             'name the one that it is in with --root=FOLDER'

@@ -13,10 +13,12 @@ from msgspec import Meta
 
 from xlbench import models
 from xlbench.benchmarks import task_files, topics
-from xlbench.config import epochs
-from xlbench.settings import blocks, decoding, source
+from xlbench.settings import blocks, decoding, epochs, source
 from xlbench.settings.optimizer import OPTIMIZERS
-from xlbench.settings.ranges import (
+from xlbench.system import errors
+from xlbench.system.errors import UserError
+from xlbench.system.files import Block
+from xlbench.system.ranges import (
     COMPUTED,
     Field,
     Fields,
@@ -25,9 +27,6 @@ from xlbench.settings.ranges import (
     check_keys,
     fields_of,
 )
-from xlbench.system import errors
-from xlbench.system.errors import UserError
-from xlbench.system.files import Block
 
 # The blocks of which there is one kind.
 BLOCKS = {
