@@ -100,11 +100,13 @@ class Postprocess:
                     '(text, example=..., is_target=...)'
                 ) from error
 
-        predictions = [
-            [run(text, e, False) for text in texts]
-            for texts, e in zip(n_best, examples, strict=True)
-        ]
-        return [run(t, e, True) for t, e in zip(targets, examples, strict=True)], predictions
+        return (
+            [run(text, e, True) for text, e in zip(targets, examples, strict=True)],
+            [
+                [run(text, e, False) for text in texts]
+                for texts, e in zip(n_best, examples, strict=True)
+            ],
+        )
 
 
 def example(record: Mapping[str, Any]) -> dict[str, Any]:
