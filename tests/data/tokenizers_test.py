@@ -637,14 +637,14 @@ ALONE = """
 import sys
 from xlbench.data import tokenizers, readers
 from xlbench.system import errors
-root, folder, torch = sys.argv[1:]
+root, torch, *folders = sys.argv[1:]
 tokenizers.load('sample', root).encode_batch(['a'])
 try: tokenizers.load('mt5', root)
 except errors.UserError as error: print(error)
 bad = {'tensorflow', 'seqio', 'jax', 'transformers', 'torch'} & set(sys.modules)
 assert not bad, bad
 sys.path.insert(0, torch)
-tokenizers.load(folder, '')
+for folder in folders: tokenizers.load(folder, '')
 import transformers
 assert transformers.utils.is_torch_available()
 bad = {'tensorflow', 'seqio', 'jax', 'torch'} & set(sys.modules)
@@ -653,12 +653,13 @@ assert not bad, bad
 
 
 def test_needs_no_tensorflow_no_pytorch_and_no_connection(root, folder_of, tmp_path):
-    """transformers is for folders alone, and does not load the PyTorch that is installed."""
+    """transformers is for folders alone, says nothing, and does not load the installed PyTorch."""
     about = 'Metadata-Version: 2.1\nName: torch\nVersion: 2.13.0\n'
     put(tmp_path, 'torch-2.13.0.dist-info/METADATA', about)
     put(tmp_path, 'torch/__init__.py', 'raise AssertionError("PyTorch is imported")')
+    folders = folder_of('bert-cased'), folder_of('t5')
     result = subprocess.run(
-        [sys.executable, '-c', ALONE, root, folder_of('bert-cased'), str(tmp_path)],
+        [sys.executable, '-c', ALONE, root, str(tmp_path), *folders],
         capture_output=True,
         text=True,
         env=os.environ | {'HF_HUB_OFFLINE': '1', 'HF_HOME': str(tmp_path)},
