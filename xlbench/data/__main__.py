@@ -135,7 +135,7 @@ def _verified(corpus: Corpus, root: str) -> Iterator[tuple[str, bool]]:
     for name in corpus.tasks:
         task_name, _, split = name.partition(':')
         try:
-            (task,) = pipeline.registry.members(pipeline.get(task_name))
+            task = pipeline.registry.task(task_name)
             policy = readers.BadRecords(lambda: True)
             with pipeline.bad_records(policy):
                 paths = task.source.paths(split)

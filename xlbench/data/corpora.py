@@ -320,7 +320,7 @@ def _members(path: str) -> Iterator[tuple[str, Iterator[bytes]]]:
                 unpack = next((_PACKED[k] for k in _PACKED if start.startswith(k)), None)
                 stream = untrusted.open_packed(unpack(file), file, path) if unpack else file
                 with _Archive.open(fileobj=stream, mode='r|', tarinfo=_Head) as archive:
-                    for info in archive:  # But for links and devices.
+                    for info in archive:  # Without links and devices.
                         if info.isreg() and (content := archive.extractfile(info)):
                             yield info.name, _blocks(path, content)
                     if not archive.has_end:

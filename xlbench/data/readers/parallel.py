@@ -69,7 +69,8 @@ def beside(
     left: Iterable[Value | BadRecord], right: Iterable[Value | BadRecord]
 ) -> Iterator[tuple[int, tuple[Value, Value]] | BadRecord]:
     """Yields numbered pairs of the items of two files, or the BadRecord of either."""
-    for number, (one, other) in enumerate(zip(left, right, strict=False), 1):  # One has no end.
+    # One of them may have no end.
+    for number, (one, other) in enumerate(zip(left, right, strict=False), 1):
         if isinstance(one, BadRecord):
             yield one
         else:
