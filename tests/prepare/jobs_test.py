@@ -321,7 +321,7 @@ def test_bad_input_stops_with_its_place(root, capsys):
         ('--texts=mtg_qg_en_de:train', '--texts goes with --new_vocab'),
         ('--texts=mtg --new_vocabulary=x.model --vocabulary=y.model',
          "is prepared with the --new_vocabulary 'x.model'; leave --vocabulary out"),
-        ('--mixture=', 'no mixture is named'),
+        ('', 'no mixture is named'),
         ('--split=', 'no split is named'),
         ('--mixtur=x', 'unrecognized arguments: --mixtur=x'),
         ('--skip_bad=many', "invalid int value: 'many'"),
@@ -330,7 +330,8 @@ def test_bad_input_stops_with_its_place(root, capsys):
     ],
 )  # fmt: skip
 def test_mistakes_on_the_command_line(root, capsys, arguments, message):
-    assert main(f'--root={root}', '--mixture=mtg_multi_qg', *arguments.split()) == 2
+    given = ['--mixture=mtg_multi_qg', *arguments.split()] if arguments else []
+    assert main(f'--root={root}', *given) == 2
     error = capsys.readouterr().err
     assert message in error and error.startswith('error: ') and error.count('\n') == 1
 

@@ -119,7 +119,7 @@ def test_ids_are_those_of_preparation(tiny_root, tokenizer, tmp_path):
         (b'\n \n', 'replies.txt has no responses'),
         (b'\xff\xfe', 'replies.txt:1: no text: it begins as UTF-16 does'),
         (b'a\rb\rc', 'replies.txt:1: has a \\r (carriage return) inside'),
-        (b'-1\tok\tc1\n-2\tok\tc1\n', "replies.txt:2: 'ok' has another log-likelihood or cluster"),
+        (b'-1\tok\tc1\n-2\tok\tc1\n', 'log-likelihood or cluster on line 1; responses must'),
         (b'-1\tok\tc1\nok\n', "replies.txt:2: 'ok' has another log-likelihood or cluster"),
         (b'1e300\ty\tz\n', "has the log-likelihood '1e300', which is not a number"),
     ],
