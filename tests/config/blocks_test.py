@@ -43,7 +43,10 @@ def test_every_field_of_a_block_has_its_line_and_a_type():
         (lambda: blocks.Mesh(data=-2), 'config.mesh.data is -2; it must be -1 or more'),
         (lambda: blocks.Checkpoints(keep=0), 'config.checkpoints.keep is 0; it must be 1 or more'),
         (lambda: blocks.Run(trainable='.*'), 'config.trainable is .*; it must be a tuple'),
-        (lambda: blocks.Best(score='', mode='least', patience=0), "'least'; allowed: max, min"),
+        (
+            lambda: blocks.Best(score='', mode='least', patience=0),
+            "unknown mode in config.best.mode 'least'; allowed: max, min",
+        ),
         (lambda: optimizer.make('sgd', momentum=1), 'momentum is 1; it must be 0 or more, below 1'),
     ],
 )

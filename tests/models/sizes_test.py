@@ -149,6 +149,30 @@ def test_every_parameter_has_logical_axes_and_every_family_can_be_adapted(family
         assert len(box.names) == box.value.ndim and set(box.names) <= rules.keys(), name
 
 
+SOURCE = [f'encoder_decoder_attention/{name}' for name in ('query', 'kv', 'out')]
+MLP = ['mlp/wi', 'mlp/wo']
+
+
+@pytest.mark.parametrize(
+    'family, top, of_stack, norms',
+    [
+        ('t5', '', 'relpos_bias {}_norm', 'pre_{}_layer_norm'),
+        ('mt5', 'logits_dense', 'relpos_bias {}_norm', 'pre_{}_layer_norm'),
+        ('bart', 'final_logits_bias', 'embeddings_norm position_embedder', '{}_norm'),
+        ('pegasus', 'final_logits_bias', 'final_norm', '{}_norm'),
+    ],
+)
+def test_parameters_have_the_names_that_checkpoints_have(family, top, of_stack, norms):
+    expected = {'token_embedder', *top.split()}
+    cross = 'cross_attention' if family.endswith('t5') else 'encoder_decoder_attention'
+    for stack, own in (('encoder', 'attention'), ('decoder', 'self_attention')):
+        expected |= {f'{stack}/{name}' for name in of_stack.format(stack).split()}
+        source = [*SOURCE, norms.format(cross)] if stack == 'decoder' else []
+        parts = [f'{own}/qkv', f'{own}/out', norms.format(own), *MLP, norms.format('mlp'), *source]
+        expected |= {f'{stack}/layers_{i}/{part}' for i in range(2) for part in parts}
+    assert {name.rpartition('/')[0] or name for name in references.boxed(family)} == expected
+
+
 def test_fresh_parameters_have_the_spread_of_the_config():
     fields = dict(vocab_size=2000, num_encoder_layers=1, num_decoder_layers=1)
     model = models.build('mbart', 'sample', **references.BART, **fields)

@@ -148,7 +148,10 @@ DECODED = 'evals.test.decoding.method=beam evals.test.decoding.num_beams=4000 '
         ('batches.batch_size=1000000000', 'a batch of 1,000,000,000 rows of 192 tokens'),
         ('batches.lengths.inputs=1000000000', 'a batch of 8 rows of 1,000,000,000'),
         ('evals.test.lengths.targets=1000000', 'decoding 64 texts of 1,000,000 tokens'),
-        (f'{DECODED}evals.test.lengths.targets=1000', 'decoding 256,000 texts of 1,000 tokens at '),
+        (
+            f'{DECODED}evals.test.lengths.targets=1000',
+            'decoding 256,000 texts of 1,000 tokens at once, in config.evals.test,',
+        ),
     ],
 )
 def test_sizes_that_nothing_holds_are_refused(overrides, message, monkeypatch):

@@ -167,7 +167,8 @@ class SharedAttention(SelfAttention):
     def setup(self):
         Attention.setup(self)  # Without one kernel for all three.
         cfg = self.config
-        axes, types = ('joined_kv', 'embed'), (cfg.qkv_bias, cfg.operands, cfg.init)
+        axes, init = ('joined_kv', 'embed'), self.kernel_init or cfg.init
+        types = cfg.qkv_bias, cfg.operands, init
         self.query = Dense(cfg.num_heads * cfg.head_dim, axes, 0, *types)
         self.kv = Dense(cfg.num_kv_heads * cfg.head_dim, axes, 2, *types)
         if cfg.qk_norm:
@@ -176,7 +177,7 @@ class SharedAttention(SelfAttention):
     def project(
         self, x: jax.Array, bias: Any = None, length: str | None = 'length'
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """x and its rotation -> q [batch, heads, length, head_dim], k and v of the shared heads."""
+        """x [batch, length, embed] -> q [batch, heads, length, head_dim], k, v of shared heads."""
         cfg = self.config
         q = split_heads(self.query(x), cfg.num_heads, length)
         k, v = (

@@ -61,8 +61,8 @@ def _needs(
         (4 * count + state * moved) / axes['fsdp'] / axes['tensor'],
         'take a smaller size (config.model), or more devices (config.mesh.fsdp)',
     )
-    blocks = [blocks.batches_of(config, name) for name in config.stages]
-    for batches in blocks or [dict(config.batches)]:
+    stages = [blocks.batches_of(config, name) for name in config.stages]
+    for batches in stages or [dict(config.batches)]:
         rows, parts = batches['batch_size'], config.accumulate
         if chunk := config.objective.get('chunk_rows'):
             parts = max(parts, rows // max(chunk, 1))

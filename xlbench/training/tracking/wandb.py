@@ -83,6 +83,6 @@ class WandbTracker(Tracker):
         self._remove_link()
 
     def _remove_link(self) -> None:
-        """Removes W&B's link to its own log, which leads out of the workdir, so no run resumes."""
+        """Removes W&B's link to its log: it leads out of the workdir, and resuming refuses that."""
         logs = pathlib.Path(self._run.dir).parent / 'logs'
         (logs / 'debug-core.log').unlink(missing_ok=True)
