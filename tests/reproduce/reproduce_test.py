@@ -426,7 +426,7 @@ def test_slurm_gets_an_array_for_each_level(tmp_path, shell):
         assert '#SBATCH --signal=B:TERM@90\n' in text and 'launch/slurm.sbatch' in text
         shell('-n', input=text)
     # sbatch says the number of the job; the second array waits for the first.
-    shell(paths[-1], '--gpus-per-node=8')
+    shell('-c', f'{paths[-1]} --gpus-per-node=8')  # It can be executed.
     assert (tmp_path / 'out').read_text().splitlines() == [
         f'--parsable --gpus-per-node=8 {paths[0]}',
         f'--parsable --dependency=afterany:1 --gpus-per-node=8 {paths[1]}',

@@ -29,8 +29,8 @@ CPU_TOKENS_AT_ONCE = 1024
 class Head:
     """A head of models.heads behind an encoder: objectives call it with states as its tokens."""
 
-    model: Any  # An nn.Module; mypy takes what its `apply` returns for more than that.
-    label: Callable[..., jax.Array] | str  # A method of the model's class.
+    model: Any  # An nn.Module; mypy does not know that its `apply` returns an array.
+    label: Callable[..., jax.Array] | str  # A method of the model's class, or its name.
 
     def apply(
         self,

@@ -97,7 +97,7 @@ def _draw_panels(
     names: Mapping[str, str],  # For `Axes.set`.
     per_row: int = 3,
 ) -> str:
-    """Draws the languages that gain most over zero-shot; the caption's end if there are more."""
+    """Draws those languages that gain most over zero-shot; returns the end of the caption."""
     numbers = (
         (group.sweep.task, group.language, shots, *row)
         for (group, shots), one in made.items()

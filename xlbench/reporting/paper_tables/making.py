@@ -154,7 +154,7 @@ def chosen(benchmark: Benchmark, kind: str, numbers: str) -> list[PaperTable]:
 
 def make(material: Material, paper_table: PaperTable) -> Sequence[Made]:
     """The tables and figures that one of the paper becomes; where material lacks, one says so."""
-    given = {'correlations': material.fits.scores, 'regressors': material.fits.scores}
+    given = {'correlations': material.fits.scores, 'regressors': material.fits.regressors}
     if not (given | {'ratings': material.rated}).get(paper_table.shows, True):
         return [Table(paper_table.short, missing='it is made of --ratings=FILE')]
     benchmark, runs = material.benchmark, material.runs
