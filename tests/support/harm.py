@@ -46,7 +46,7 @@ def alter_bit(path: pathlib.Path, number: int) -> None:
 
 
 def edit_progress(workdir: pathlib.Path, step: int, **changes: Any) -> None:
-    """Changes values of the progress of a checkpoint, and its checksum, which so is right."""
+    """Changes values of the progress of a checkpoint, and the checksum to fit them."""
     path = workdir / 'checkpoints' / str(step) / RECORD
     content = json.loads(path.read_bytes())
     content['progress'] |= changes

@@ -28,7 +28,7 @@ def write(
 ) -> str:
     """Writes a model in the form of Hugging Face, with its tokenizer; see tokenizer_files.write.
 
-    Its table has `more_rows` than pieces, as public ones have; `fields` are of the model."""
+    Its table has `more_rows` more than pieces, as public ones do; `fields` are of the model."""
     named = {'bos_token': '<s>', 'cls_token': '<s>', 'eos_token': '</s>', 'sep_token': '</s>'}
     config = named if vocabulary in ('xlm-roberta', 'roberta') else {}
     with tempfile.TemporaryDirectory() as place:

@@ -194,8 +194,8 @@ READERS = (
 
 @pytest.mark.parametrize(('read', 'name', 'others'), READERS)
 def test_folders(tmp_path, read, name, others):
-    for match, harm in harms(tmp_path):
-        folder = tmp_path / match
+    for number, (match, harm) in enumerate(harms(tmp_path)):
+        folder = tmp_path / f'{number}'  # Not `match`, as messages name it.
         for place, content in others.items():
             put_files.put(folder, place, content)
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -97,12 +97,15 @@ def test_the_table_has_every_figure_and_says_what_is_missing():
     )
     assert record.name_of(other['machine']) == 'another-cpu-family-7.json'
     both = record.table([one, other])
-    lines = both.splitlines()
-    assert lines[0] == '| work | against | Some CPU | Another CPU (family 7) | note | run |'
-    assert lines[2] == '| a step | PyTorch | 2.00 | 3.00 | bound\\|by memory | `a` |'
-    assert lines[5:8] == [
+    assert both.splitlines()[:11] == [
+        '| work | against | Some CPU | Another CPU (family 7) | note | run |',
+        '| --- | --- | ---: | ---: | --- | --- |',
+        '| a step | PyTorch | 2.00 | 3.00 | bound\\|by memory | `a` |', '',
+        '| figures without a peer | Some CPU | Another CPU (family 7) | run |',
         '| --- | ---: | ---: | --- |', '| memory of a step | 12,346 MB | | `b` |',
-        '| time of a step | | 0.5 s | `b` |',
+        '| time of a step | | 0.5 s | `b` |', '',
+        '| figures as a size grows | unit | size | Some CPU | Another CPU (family 7) | run |',
+        '| --- | --- | --- | --- | --- | --- |',
     ]  # fmt: skip
     assert '- `d` was left out on Another CPU (family 7): no time' in both
     assert both.count('Measured on 2026-11-2') == 2
@@ -110,22 +113,18 @@ def test_the_table_has_every_figure_and_says_what_is_missing():
     assert text.splitlines() == [
         '| work | against | Some CPU | note | run |',
         '| --- | --- | ---: | --- | --- |',
-        '| a step | PyTorch | 2.00 | bound\\|by memory | `a` |',
-        '',
+        '| a step | PyTorch | 2.00 | bound\\|by memory | `a` |', '',
         '| figures without a peer | Some CPU | run |',
         '| --- | ---: | --- |',
-        '| memory of a step | 12,346 MB | `b` |',
-        '',
+        '| memory of a step | 12,346 MB | `b` |', '',
         '| figures as a size grows | unit | size | Some CPU | run |',
         '| --- | --- | --- | --- | --- |',
         '| a step | tokens/s | layers | 1: 20,000; 1,000: 20 | `grown` |',
-        '| a step | MiB | layers | 1: 9; 1,000: 1,008 | `grown` |',
-        '',
-        '- `c` was left out: torch missing',
-        '',
+        '| a step | MiB | layers | 1: 9; 1,000: 1,008 | `grown` |', '',
+        '- `c` was left out: torch missing', '',
         'Measured on 2026-11-22 to 2026-11-23 on Some CPU, 2 cores, 24 GB, Linux, with jax 0.10.2. '
         'Before a script began, at most 0.12 cores were at work.',
-    ]
+    ]  # fmt: skip
     page = f'# Page\n\n{record.BEGIN}\nold\n{record.END}\n\nthe rest\n'
     page = record.replace_section(page, text)
     assert record.section(page) == text and page.endswith(f'{record.END}\n\nthe rest\n')
