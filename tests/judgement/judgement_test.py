@@ -229,7 +229,7 @@ def test_wrong_answers_end_in_one_line(tmp_path, capsys):
         said = capsys.readouterr()
         assert message in said.err, said.err
         assert said.err.count('\n') == 1 and not said.out and len(said.err) < 500
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
 
 
 def test_wrong_keys_end_in_one_line(tmp_path):

@@ -224,7 +224,7 @@ def test_no_tracker_harms_a_run(tmp_path, use, monkeypatch, capsys, name):
         del told[:]
         begin = time.monotonic()
         live(tmp_path, ['Hostile', 'Remembering'], begun=begun, finished=True)
-        assert time.monotonic() - begin < 3
+        assert time.monotonic() - begin < 30
         assert [row[0] for row in told] == ['start', 1, 2, 3, 2, 'close']
     said = (tmp_path / 'log.txt').read_text().splitlines()
     assert capsys.readouterr().out.splitlines() == said
