@@ -95,6 +95,7 @@ def test_banned_tokens_and_sequences(tokens, expected):
 def test_least_length():
     assert banned([0], min_length=2) == banned([0, 5], min_length=2) == [EOS]
     assert banned([0, 5, 5], min_length=2) == []
+    assert decoding.Options(max_length=2, min_length=2).min_length == 2  # As long as a text may be.
 
 
 def test_forced_tokens():
