@@ -70,6 +70,7 @@ def test_examples_and_batches_are_read(config_file):
     frame = xlbench.read_examples(config, TASK, 'test', count=3)
     source, target = tiny.examples(TASK, 'test')[2]
     assert frame.loc[2, ['inputs', 'targets']].tolist() == [source, target]
+    assert 'task' not in frame  # There is one.
     tokens = frame.loc[2, 'targets_tokens']
     assert tokens[-1] == '</s>' and ''.join(tokens[:-1]).replace('▁', ' ').strip() == target
     mixed = xlbench.read_examples(config, tiny.MIXTURE, 'rough_train', count=2)

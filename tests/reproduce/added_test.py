@@ -198,7 +198,8 @@ def altered(source, target, ending, change, rehash=False):
     with zipfile.ZipFile(source) as before, zipfile.ZipFile(target, 'w') as after:
         contents = {name: before.read(name) for name in before.namelist()}
         name = next(name for name in contents if name.endswith(ending))
-        contents[name] = change(contents[name].decode()).encode()
+        if (changed := change(contents.pop(name).decode())) is not None:
+            contents[name] = changed.encode()
         if rehash:
             about = json.loads(contents[bundles.NAME])
             about['hashes'][name] = bundles.sha(contents[name])
@@ -246,6 +247,12 @@ def test_what_was_changed_is_named(bundle, tmp_path, file, change, named, rehash
     assert all(any(re.search(words, line) for line in said) for words in named)
     assert sum(f'{file}: not what its hash is of' in line for line in said) == (not rehash)
     assert sum('hash' in line for line in said) == (not rehash)
+
+
+def test_a_member_that_went_is_named(bundle, tmp_path):
+    file = f'{RESULT}/predictions.jsonl'
+    said = altered(bundle, tmp_path / 'b.zip', file, lambda text: None)
+    assert any(line.endswith(f'{file} is missing') for line in said)
 
 
 def link():
