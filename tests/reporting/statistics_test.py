@@ -171,3 +171,10 @@ def test_correlations_equal_scipy(golden):
         names = ('pearson', 'spearman', 'kendall_tau_b')
         expected = [case['expected'][name][part] for name in names for part in ('r', 'p_value')]
         assert all(map(same, values, expected)), case['name']
+
+
+def test_exchanged_texts_have_their_means():
+    score = statistics.of_means([1.0, 2.0, 6.0], [3.0, 0.0, 3.0])
+    which = np.array([[False] * 3, [True] * 3, [True, False, False]])
+    found = score(which, np.broadcast_to(np.arange(3), which.shape))
+    np.testing.assert_allclose(found, [3, 2, 11 / 3])

@@ -102,7 +102,7 @@ class TextEncoder:
 
 
 def check_finite(values: np.ndarray, what: str) -> None:
-    """Raises UserError for what no model gives whose training went well."""
+    """Raises UserError for values that are not finite: the training of the model has diverged."""
     if not np.isfinite(values).all():
         raise UserError(
             f'{what} are not finite: the training that made this model has diverged. Try a lower '

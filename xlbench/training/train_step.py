@@ -205,7 +205,7 @@ class TrainStep:
         self._lowered = lowered, time.monotonic() - start
 
     def _lower(self, state: TrainState, batch: Batch) -> jax.stages.Lowered:
-        with partitioning.activate(_mesh_of(state)):
+        with partitioning.activate(_mesh_of(state.step)):
             traced = jitted(self._step, state).trace(state, batch, self._rng)
             # Compilers do not count what libraries and kernels of their own compute.
             self.flops = programs.matmul_flops(traced.jaxpr.jaxpr)
@@ -214,7 +214,7 @@ class TrainStep:
     def _compile(self, state: TrainState, batch: Batch) -> jax.stages.Compiled:
         start = time.monotonic()
         (lowered, seconds), self._lowered = self._lowered or (None, 0.0), None
-        with self._compiling('compiling'), partitioning.activate(_mesh_of(state)):
+        with self._compiling('compiling'), partitioning.activate(_mesh_of(state.step)):
             compiled = (lowered or self._lower(state, batch)).compile()
         self.compile_seconds.append(seconds + time.monotonic() - start)
         self._calls = 0

@@ -128,7 +128,7 @@ def main(argv: Sequence[str]) -> int:
                 for line in lines:
                     packed.write(f'{line}\n'.encode())
                     count += 1
-            file.flush()  # Its hash is in what is said about it.
+            file.flush()  # Its hash is noted beside it.
             about = _about(args, hashes, job, failed, file.name)
             about |= {'unit': unit, 'records': count}
             # Before the output is there, which a killed command would leave without it.

@@ -61,7 +61,7 @@ class BadRecords:
         self.skipped.append(record)
 
     def usable(self, items: Iterable['Value | BadRecord | LeftOut']) -> Iterator['Value']:
-        """Yields the usable items; adds bad records, and counts those that are left out."""
+        """Yields the usable items, notes bad records, and counts what is left out."""
         for item in items:
             if isinstance(item, BadRecord):
                 self.add(item)

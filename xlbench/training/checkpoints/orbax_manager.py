@@ -72,7 +72,7 @@ class Manager(ocp.CheckpointManager):
         return False
 
     def _barrier(self, *, key: str, timeout_ms: int) -> None:
-        """Waits for the others in a thread that has not failed: its error is to be seen at once."""
+        """Waits for the other processes; a thread that has failed does not: its error shows now."""
         in_main = threading.current_thread() is threading.main_thread()
         if in_main or sys.exception() is None:
             self._wait_for_others(key=key, timeout_ms=timeout_ms)
