@@ -179,11 +179,9 @@ def check_train(config: ConfigDict, workdir: str) -> None:
 
 def parse_plan(argv: Sequence[str]) -> tuple[argparse.Namespace, ConfigDict]:
     """Reads the flags of a plan, and the config, whose names are checked."""
-    args, rest = PLAN.parser().parse_known_args(argv[1:])
+    config, _, args = config_flags.parse_flags(argv, PLAN)
     if not args.mfu:
         raise UserError('--mfu is 0; give a share above 0, up to 1')
-    given = [f'--config={args.config}'] if args.config else []
-    config, *_ = config_lib.parse_command([argv[0], *given, *rest])
     config_lib.check_run_names(config)
     return args, config
 

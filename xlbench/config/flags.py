@@ -1,5 +1,6 @@
 """Command lines with a config: loads the file, sets the overrides in it and checks the result."""
 
+import argparse
 import contextlib
 import hashlib
 import inspect
@@ -11,7 +12,7 @@ import re
 import runpy
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
 
@@ -60,37 +61,45 @@ def parse_command(argv: Sequence[str], *, line: CommandLine = _RUN) -> Command:
     Raises:
       UserError: an unknown flag or key, a value of the wrong type, a config that cannot be read.
     """
+    config, workdir, args = parse_flags(argv, line)
+    return Command(config, args.workdir or workdir, args.dry_run)
+
+
+def parse_flags(
+    argv: Sequence[str], line: CommandLine
+) -> tuple[ConfigDict, str, argparse.Namespace]:
+    """The same, of flags that have FLAGS among them: the config, its own workdir, all flags."""
     overrides, others = _divided(argv[1:])
-    args, unknown = line.parser().parse_known_args(others)
+    args = line.parse(others)
     if not args.config:
         raise UserError('no config; try --config=configs/mtg_mt5.py')
-    path = _config_file(args.config)
-    config = _load(path)
-    given = _set_overrides(config, [*overrides, *unknown])
+    name, colon, text = args.config.partition(':')
+    path = _config_file(name)
+    config = _load(path, text if colon else None)
+    given = _set_overrides(config, overrides)
     _check_values(config)
     config.lock()
     pretrained.resolve(config, given)
     data = config.get('data')
     errors.check_path('config.data.root', data.get('root') if isinstance(data, ConfigDict) else '')
-    return Command(config, args.workdir or _default_workdir(path, config), args.dry_run)
+    return config, _default_workdir(path, text, config), args
 
 
-def _load(argument: str) -> ConfigDict:
+def _load(path: str, variant: str | None) -> ConfigDict:
     """Loads a config file; its lists become tuples, which flags can set."""
-    path, colon, variant = argument.partition(':')
     if not path.endswith('.py'):
         raise UserError(f'{path} is not a config file; it is Python, and its name ends in .py')
     with _blaming(path):
         get_config = runpy.run_path(path, run_name='xlbench_config').get('get_config')
     if not callable(get_config):
         raise UserError(f"{path} has no function get_config(variant=''), which makes the config")
-    arguments = [variant] if colon else []
+    arguments = [] if variant is None else [variant]
+    signature = inspect.signature(get_config)
     try:
-        inspect.signature(get_config).bind(*arguments)
+        signature.bind(*arguments)
     except TypeError:
-        takes = f'get_config{inspect.signature(get_config)}'
-        what = f'takes nothing after the colon, not {variant!r}' if colon else 'needs a variant'
-        raise UserError(f'{path} {what}: it has {takes}') from None
+        what = f'takes nothing after the colon, not {variant!r}' if arguments else 'needs a variant'
+        raise UserError(f'{path} {what}: it has get_config{signature}') from None
     with _blaming(path):
         config = get_config(*arguments)
     if not isinstance(config, dict | ConfigDict):
@@ -105,7 +114,7 @@ def _load(argument: str) -> ConfigDict:
                 epochs.put(config, key, ranges.tuples(value))
         return config
     except (TypeError, ValueError, RecursionError) as error:
-        raise UserError(f'get_config of {path}: {_one_line(f"{error}")}') from error
+        raise UserError(f'get_config of {path}: {" ".join(f"{error}".split())}') from error
 
 
 def _part(config: ConfigDict, seen: set[int]) -> None:
@@ -131,49 +140,42 @@ def _blaming(path: str) -> Iterator[None]:
         line = error.lineno if isinstance(error, SyntaxError) and error.filename == path else None
         frames = traceback.extract_tb(error.__traceback__)
         line = next((f.lineno for f in reversed(frames) if f.filename == path), line)
-        message = error.msg if isinstance(error, SyntaxError) else _one_line(f'{error}')
+        message = error.msg if isinstance(error, SyntaxError) else ' '.join(f'{error}'.split())
         where = f'{path}:{line}' if line else path
         raise UserError(f'{where}: {type(error).__name__}: {message}') from error
 
 
-def _divided(argv: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The overrides and the other arguments, as argparse takes VALUE after a space for a word."""
-    overrides: list[str] = []
+def _divided(argv: Iterable[str]) -> tuple[list[list[Any]], list[str]]:
+    """The overrides, each as ('no' or None, key, value or None), and the other arguments.
+
+    They are --config.KEY=VALUE, --config.KEY VALUE, --config.FLAG and --noconfig.FLAG.
+    """
+    overrides: list[list[Any]] = []
     others: list[str] = []
     lacks_value = False
     for argument in argv:
         argument = re.sub('^-(?=(no)?config)', '--', argument)
-        if match := re.match(r'--(?:no)?config\.[^=]*(=?)', argument):
-            overrides.append(argument)
-            lacks_value = not match[1]
+        if match := re.fullmatch(r'--(no)?config\.([^=]*)(?:=(.*))?', argument, re.DOTALL):
+            overrides.append([*match.groups()])
+            lacks_value = match[3] is None
+        elif lacks_value and not argument.startswith('--'):
+            overrides[-1][2], lacks_value = argument, False
         else:
-            is_value = lacks_value and not argument.startswith('--')
-            (overrides if is_value else others).append(argument)
+            others.append(argument)
             lacks_value = False
     return overrides, others
 
 
-_FLAGS = ('--config', '--workdir', '--dry_run', '--help')
-
-
-def _set_overrides(config: ConfigDict, arguments: Iterable[str]) -> set[str]:
-    """Sets --config.KEY=VALUE, --config.KEY VALUE, --config.FLAG, --noconfig.FLAG; the keys."""
+def _set_overrides(config: ConfigDict, overrides: Iterable[Sequence[Any]]) -> set[str]:
+    """Sets what `_divided` has found, and returns the keys."""
     given: dict[str, Setting] = {}
-    arguments = iter(arguments)
-    for argument in arguments:
-        match = re.fullmatch(r'--(no)?config\.([^=]*)(?:=(.*))?', argument, re.DOTALL)
-        if not match:
-            if argument.startswith('-'):
-                raise errors.unknown('flag', argument.partition('=')[0], _FLAGS)
-            raise UserError(f'unexpected argument {argument!r}; flags begin with --')
-        negated, key, text = match.groups()
+    for negated, key, text in overrides:
         block, last, kinds = _find(config, key)
         if negated and bool not in kinds:
             raise UserError(f'config.{key} is not True or False; --config.{key}=VALUE sets it')
-        if text is None and bool in kinds:
-            text = f'{not negated}'
-        elif text is None and (text := next(arguments, None)) is None:
+        if text is None and bool not in kinds:
             raise UserError(f'config.{key} has no value; give one: --config.{key}=VALUE')
+        text = f'{not negated}' if text is None else text
         in_epochs = epochs.count(text) and key in {name for name, _, _ in epochs.keys(config)}
         value = text if in_epochs else ranges.read(text, kinds, f'config.{key}')
         if key in given and isinstance(value, tuple):  # Named again, it adds.
@@ -228,18 +230,16 @@ def _check_values(config: ConfigDict) -> None:
                 raise UserError(f'config.{key} has more than 64 bits; give a smaller number')
 
 
-def _config_file(text: str) -> str:
-    """The file and variant of --config: 'mtg_mt5:base' -> '/.../configs/mtg_mt5.py:base'."""
-    name, colon, variant = text.partition(':')
-    path = pathlib.Path(name)
+def _config_file(name: str) -> str:
+    """The file that --config names: 'mtg_mt5' -> '/.../configs/mtg_mt5.py'."""
+    path, ours = pathlib.Path(name), config_files()
     if path.is_file():
-        return text
-    folder = pathlib.Path(configs.__file__).parent
-    ours = folder / f'{path.name.removesuffix(".py")}.py'
-    if ours.is_file() and str(path.parent) in ('.', 'configs'):
-        return f'{ours}{colon}{variant}'
+        return name
+    stem = path.name.removesuffix('.py')
+    if stem in ours and str(path.parent) in ('.', 'configs'):
+        return str(ours[stem])
     files = [str(f) for f in path.parent.glob('*.py') if f.name != '__init__.py']
-    raise errors.unknown('config file', name, [*files, *config_files()])
+    raise errors.unknown('config file', name, [*files, *ours])
 
 
 def config_files() -> dict[str, pathlib.Path]:
@@ -248,12 +248,7 @@ def config_files() -> dict[str, pathlib.Path]:
     return {path.stem: path for path in paths if path.name != '__init__.py'}
 
 
-def _one_line(text: str) -> str:
-    return re.sub(r'\s+', ' ', text).strip()
-
-
-def _default_workdir(argument: str, config: ConfigDict) -> str:
-    path, _, variant = argument.partition(':')
+def _default_workdir(path: str, variant: str, config: ConfigDict) -> str:
     words = [pathlib.Path(path).stem, *re.findall(r'\w+', variant)]
     text = json.dumps(for_hash(to_dict(config)), sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()
