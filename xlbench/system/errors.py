@@ -1,7 +1,6 @@
 """Errors of a user, a disk or a machine, each said in one plain line."""
 
 import contextlib
-import dataclasses
 import difflib
 import errno
 import os
@@ -12,6 +11,7 @@ import traceback
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Sequence
 from types import FrameType, TracebackType
+from typing import NamedTuple
 
 # What a disk or a file system says when it does not do its part, and what helps.
 _STORAGE = {
@@ -36,12 +36,7 @@ _STORAGE = {
 _NO_FILE = {
     errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP,
 }  # fmt: skip
-# What a library says when it cannot even be loaded, or when a device has no room.
-_LOADING = {
-    'Too many open files': errno.EMFILE,
-    'failed to map segment': errno.ENOMEM,
-    'annot allocate memory': errno.ENOMEM,
-}
+# What jax says when a device has no room.
 _FULL_DEVICE = re.compile(
     r'(?=.*(memory|allocat))(RESOURCE_EXHAUSTED|.*(out of memory|OUT_OF_MEMORY))',
     re.DOTALL | re.IGNORECASE,
@@ -124,9 +119,8 @@ def check_path(name: str, path: object) -> None:
         )
 
 
-@dataclasses.dataclass(frozen=True)
-class Trouble:
-    """A failure of a disk or a file system."""
+class Trouble(NamedTuple):
+    """A failure of a disk or a file system, or a shortage."""
 
     reason: str  # 'No space left on device (PATH)'
     advice: str  # 'make room'
@@ -141,19 +135,16 @@ def storage_trouble(error: BaseException | None, place: str = '') -> Trouble | N
     """
     if error is None:
         return None
+    number, paths, text = 0, [], ' '.join(f'{error}'.split())
     if isinstance(error, OSError) and error.errno in _STORAGE:
-        named = error.filename if error.filename2 is None else error.filename2
-        path = os.fsdecode(named) if isinstance(named, str | bytes | os.PathLike) else place
-        return _trouble(error.errno, path)
-    if re.match(r'[A-Z_]+: ', text := ' '.join(f'{error}'.split())):  # A status of tensorstore.
-        for number in _STORAGE:
-            if os.strerror(number) in text:
-                paths = re.findall(r'local (?:file|directory) "([^"]+)"', text)
-                return _trouble(number, paths[-1] if paths else place)
-    return storage_trouble(error.__cause__, place)
-
-
-def _trouble(number: int, path: str) -> Trouble:
+        number, named = error.errno, error.filename if error.filename2 is None else error.filename2
+        paths = [os.fsdecode(named)] if isinstance(named, str | bytes | os.PathLike) else []
+    elif re.match(r'[A-Z_]+: ', text):  # A status of tensorstore.
+        number = next((number for number in _STORAGE if os.strerror(number) in text), 0)
+        paths = re.findall(r'local (?:file|directory) "([^"]+)"', text)
+    if not number:
+        return storage_trouble(error.__cause__, place)
+    path = paths[-1] if paths else place
     return Trouble(os.strerror(number) + (f' ({path})' if path else ''), _STORAGE[number], number)
 
 
@@ -176,11 +167,10 @@ def shortage(error: BaseException | None) -> Trouble | None:
     if error is None:
         return None
     said = printable(error)
-    if isinstance(error, ImportError):
-        number = next((number for text, number in _LOADING.items() if text in said), None)
-        if number == errno.EMFILE:
-            return Trouble(f'{os.strerror(number)} ({said})', _STORAGE[number])
-        if number == errno.ENOMEM:
+    if isinstance(error, ImportError):  # A library cannot even be loaded.
+        if 'Too many open files' in said:
+            return Trouble(f'Too many open files ({said})', _STORAGE[errno.EMFILE])
+        if 'failed to map segment' in said or 'annot allocate memory' in said:
             return Trouble(f'out of memory while a library is loaded ({said})', _MORE_MEMORY)
     if isinstance(error, MemoryError) or getattr(error, 'errno', None) == errno.ENOMEM:
         return Trouble(f'out of memory ({said})' if said else 'out of memory', _MORE_MEMORY)

@@ -32,19 +32,12 @@ class Sample(NamedTuple):
 Samples = Mapping[str, Sequence[Sample]]  # {'eval/test/TASK': the same few examples each time}
 
 
-class Trackers(Protocol):
-    """Trackers of a run, as a log sees them; see xlbench/training/tracking."""
-
+class _Trackers(Protocol):  # Those of xlbench/training/tracking, as a log sees them.
     step: int
 
-    def write(self, step: int, scalars: Mapping[str, float], samples: Samples) -> None:
-        """Hands over numbers and samples, and does not wait."""
-
-    def notes(self) -> Sequence[str]:
-        """Lines that trackers have to say since the last call."""
-
-    def close(self, finished: bool, say: Callable[[str], None]) -> None:
-        """Ends them, and says what that waits for."""
+    def write(self, step: int, scalars: Mapping[str, float], samples: Samples) -> None: ...
+    def notes(self) -> Sequence[str]: ...
+    def close(self, finished: bool, say: Callable[[str], None]) -> None: ...
 
 
 class Log:
@@ -57,7 +50,7 @@ class Log:
       UserError: one of these is a link that leads out of the workdir, or no file.
     """
 
-    def __init__(self, workdir: str, *, active: bool = True, trackers: Trackers | None = None):
+    def __init__(self, workdir: str, *, active: bool = True, trackers: _Trackers | None = None):
         self._active, self._finished = active, False
         self._folder, self._trackers = pathlib.Path(workdir), trackers
         self._text: TextIO | None = None

@@ -5,6 +5,7 @@ Elsewhere, in a log file or a pipe, it is a plain line from time to time:
   encoded: 12,000 of 71,819 responses, 1,230/s, 48.6s left
 """
 
+import dataclasses
 import os
 import sys
 import threading
@@ -19,6 +20,7 @@ EVERY = 10.0  # Seconds between two plain lines.
 _TICK = 0.4  # Seconds between two looks; what has ended before the first one says nothing.
 
 
+@dataclasses.dataclass
 class Progress:
     """Says how far something is while a `with` block runs.
 
@@ -31,34 +33,26 @@ class Progress:
     the block comes out whole, above the bar. rich is imported on a terminal alone.
 
     Attributes:
+      what: is done: 'encoded', 'scan'.
       total: how much there is to do; 0 if nobody knows.
-      done: how much of it is done.
+      unit: of what is counted: 'texts'; 'B' for bytes; '' if nothing is counted but time.
+      count: gives how much is done, in place of `add`; called in a thread.
+      active: False to say nothing, as in all processes of a run but the first.
+      live: False for plain lines on a terminal, too, where others write to it without `print`.
+      done: how much is done.
     """
 
-    def __init__(
-        self,
-        what: str,
-        total: int = 0,
-        unit: str = '',
-        *,
-        count: Callable[[], int] | None = None,
-        active: bool = True,
-        live: bool = True,
-    ):
-        """Says nothing yet.
+    what: str
+    total: int = 0
+    unit: str = ''
+    _: dataclasses.KW_ONLY
+    count: Callable[[], int] | None = None
+    active: bool = True
+    live: bool = True
+    done: int = dataclasses.field(default=0, init=False)
 
-        Args:
-          what: is done: 'encoded', 'scan'.
-          total: how much there is to do; 0 if nobody knows.
-          unit: of what is counted: 'texts'; 'B' for bytes; '' if nothing is counted but time.
-          count: gives how much is done, in place of `add`; called in a thread.
-          active: False to say nothing, as in all processes of a run but the first.
-          live: False for plain lines on a terminal, too, where others write to it without `print`.
-        """
-        self.total, self.done = total, 0
-        self._what, self._unit, self._count = what, unit, count
-        self._active = active
-        self._live = live and sys.stderr.isatty() and os.environ.get('TERM') != 'dumb'
+    def __post_init__(self) -> None:
+        self.live = self.live and sys.stderr.isatty() and os.environ.get('TERM') != 'dumb'
         self._bar: tuple[rich.progress.Progress, rich.progress.TaskID] | None = None
         self._begun = self._said = time.monotonic()
         self._last = 0  # Done when a plain line was said.
@@ -83,27 +77,27 @@ class Progress:
 
     def __enter__(self) -> Self:
         self._begun = self._said = time.monotonic()
-        if self._active:
+        if self.active:
             self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
-        if self._active:
+        if self.active:
             self._thread.join()
 
     def line(self) -> str:
         """Says in one line how far it is."""
         now = time.monotonic()
-        self.done = self.done if self._count is None else self._count()
-        if not self._unit:
-            return f'{self._what}: {duration(self.seconds)} so far'
+        self.done = self.done if self.count is None else self.count()
+        if not self.unit:
+            return f'{self.what}: {duration(self.seconds)} so far'
         if self._first is None and self.done > self._skipped:
             self._first = self.done, now
-        parts = [f'{self._what}: {self._number(self.done)}']
+        parts = [f'{self.what}: {self._number(self.done)}']
         if self.total:
             parts[0] += f' of {self._number(self.total)}'
-        parts[0] += '' if self._unit == 'B' else f' {self._unit}'
+        parts[0] += '' if self.unit == 'B' else f' {self.unit}'
         if self._first and self.done > self._first[0]:
             speed = (self.done - self._first[0]) / max(now - self._first[1], 1e-9)
             parts.append(f'{self._number(speed)}/s')
@@ -112,17 +106,17 @@ class Progress:
         return ', '.join(parts)
 
     def _number(self, number: float) -> str:
-        if self._unit == 'B':
+        if self.unit == 'B':
             return quantity(number, 'B')
         return f'{number:,.1f}' if number < 10 and number % 1 else f'{number:,.0f}'
 
     def _run(self) -> None:
         while not self._ended.wait(_TICK):
             line = self.line()
-            if self._live:
+            if self.live:
                 self._show(line)
             elif time.monotonic() - self._said >= EVERY and (
-                self.done != self._last or not self._unit
+                self.done != self._last or not self.unit
             ):
                 self._said, self._last = time.monotonic(), self.done
                 print(line, file=sys.stderr, flush=True)
