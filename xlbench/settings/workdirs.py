@@ -29,6 +29,7 @@ RUN_KEYS = ('data', 'model', 'objective', 'lora', 'stages', 'evals')
 # JSON whose inside msgspec does not check.
 _Object = dict[str, Any]
 _Size = Annotated[int, msgspec.Meta(ge=1, le=2**24)]
+_Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 def read_about(workdir: str) -> dict[str, Json]:
@@ -63,7 +64,7 @@ def read_run(workdir: str, needed: Sequence[str] = ()) -> dict[str, Json]:
     about, path = read_about(workdir), pathlib.Path(workdir) / 'config.json'
     if not isinstance(about.get('config'), dict):
         raise UserError(f'{path} has no config, so {workdir} is not a workdir of xlbench.train')
-    files.check_type(about, _About, str(path))
+    files.check_type(about, _ABOUT, str(path))
     try:
         ConfigDict(about['config'])
     except (ValueError, TypeError) as error:  # A key that no config of ours can have.
@@ -82,46 +83,14 @@ class _Lengths(msgspec.Struct):
 class RunEval(msgspec.Struct):
     """The keys of a block of config.evals that are read."""
 
-    every: Annotated[int, msgspec.Meta(ge=0)] = 0
+    every: _Count = 0
     tasks: list[str] = []
     split: str = ''
     batch_size: _Size | msgspec.UnsetType = msgspec.UNSET
     lengths: _Lengths | msgspec.UnsetType = msgspec.UNSET
-    num_examples: Annotated[int, msgspec.Meta(ge=0)] = 0
+    num_examples: _Count = 0
     decoding: _Object | None = None
     responses: str = ''
-
-
-class _Data(msgspec.Struct):
-    root: str
-    vocabulary: str
-    sample: bool = False
-
-
-class _Model(msgspec.Struct):
-    family: str
-
-
-class _Objective(msgspec.Struct):
-    name: str
-
-
-class _Lora(msgspec.Struct):
-    rank: Annotated[int, msgspec.Meta(ge=0)] = 0
-
-
-class _Batches(msgspec.Struct):
-    lengths: dict[str, _Size]
-
-
-class _Config(msgspec.Struct):
-    data: _Data | msgspec.UnsetType = msgspec.UNSET
-    model: _Model | msgspec.UnsetType = msgspec.UNSET
-    objective: _Objective | msgspec.UnsetType = msgspec.UNSET
-    lora: _Lora | msgspec.UnsetType = msgspec.UNSET
-    stages: dict[str, _Object] = {}
-    evals: dict[str, RunEval] = {}
-    batches: _Batches | msgspec.UnsetType = msgspec.UNSET
 
 
 class RunTask(msgspec.Struct):
@@ -133,17 +102,26 @@ class RunTask(msgspec.Struct):
     texts: int | None = None
 
 
-class _Vocabulary(msgspec.Struct):
-    sha256: str | None = None
+def _keys(*fields: tuple) -> type:
+    """The type of an object with keys that are read: (key, type), with a default if it may lack."""
+    return msgspec.defstruct('Keys', fields)
 
 
-class _About(msgspec.Struct):
-    """The keys of config.json that are read to open a run."""
-
-    config: _Config
-    tasks: dict[str, RunTask] = {}
-    labels: list[str] | None = None
-    vocabulary: _Vocabulary | None = None
+# Of config.json, to open a run.
+_ABOUT = _keys(
+    ('config', _keys(
+        ('data', _keys(('root', str), ('vocabulary', str), ('sample', bool, False)), None),
+        ('model', _keys(('family', str)), None),
+        ('objective', _keys(('name', str)), None),
+        ('lora', _keys(('rank', _Count, 0)), None),
+        ('stages', dict[str, _Object], None),
+        ('evals', dict[str, RunEval], None),
+        ('batches', _keys(('lengths', dict[str, _Size])), None),
+    )),
+    ('tasks', dict[str, RunTask], None),
+    ('labels', list[str] | None, None),
+    ('vocabulary', _keys(('sha256', str | None, None)) | None, None),
+)  # fmt: skip
 
 
 class _Begun(msgspec.Struct):

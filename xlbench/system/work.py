@@ -130,7 +130,7 @@ class Pool:
             yield from (work(*job) for job in jobs)
             return
         executor, begun, most = self._executor, set[futures.Future[Result]](), self.workers + 2
-        with _blaming_the_machine():
+        try:
             if in_order:
                 ahead = in_flight(jobs, lambda job: executor.submit(work, *job), most)
                 yield from (future.result() for _, future in ahead)
@@ -141,18 +141,11 @@ class Pool:
                     done, begun = futures.wait(begun, return_when=futures.FIRST_COMPLETED)
                     yield from (future.result() for future in done)
             yield from (future.result() for future in futures.as_completed(begun))
-
-
-@contextlib.contextmanager
-def _blaming_the_machine() -> Iterator[None]:
-    """A worker that ends without a result in this block is a UserError."""
-    try:
-        yield
-    except futures.process.BrokenProcessPool as error:
-        raise UserError(
-            'a worker process died, perhaps for lack of memory; the same command continues '
-            'from here, also with fewer --workers'
-        ) from error
+        except futures.process.BrokenProcessPool as error:
+            raise UserError(
+                'a worker process died, perhaps for lack of memory; the same command continues '
+                'from here, also with fewer --workers'
+            ) from error
 
 
 @contextlib.contextmanager
