@@ -23,7 +23,7 @@ from xlbench import decoding
 from xlbench.data import features, tokenizers, vocabularies
 from xlbench.evaluators.generation import Example, Prediction
 from xlbench.inference.exported import Tasks, target_languages
-from xlbench.parallel.length_batches import LengthBatches
+from xlbench.parallel.programs import LengthBatches
 from xlbench.system.errors import UserError
 from xlbench.system.files import Block, Json
 from xlbench.system.trees import Params

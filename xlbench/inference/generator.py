@@ -23,7 +23,7 @@ from xlbench.inference.answering import (
     check_list,
 )
 from xlbench.parallel import programs
-from xlbench.parallel.length_batches import LengthBatches
+from xlbench.parallel.programs import LengthBatches
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
 from xlbench.system.trees import Params

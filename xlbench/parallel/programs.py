@@ -1,4 +1,4 @@
-"""Compiled programs: those that equal models share, their operations, the memory that they free.
+"""Compiled programs: those that equal models share, rows of different lengths, operations, memory.
 
 On a CPU the system gives memory that was freed to the process anew, a page at a time, unless the
 process keeps it; see machine.keep_freed_memory.
@@ -6,16 +6,22 @@ process keeps it; see machine.keep_freed_memory.
 
 import functools
 import math
-from collections.abc import Callable, Hashable, Iterator
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import jax
+import numpy as np
 from jax.extend.core import Jaxpr, JaxprEqn
 from jax.sharding import Mesh
 
 from xlbench.parallel import partitioning
 from xlbench.system import machine
+from xlbench.system.trees import Params
 
+Result = TypeVar('Result')
+# Widths of batches as parts of the largest one: texts vary much, or little.
+HALVES = (1 / 8, 1 / 4, 1 / 2, 1)
+QUARTERS = (1 / 4, 1 / 2, 3 / 4, 1)
 _SHARED = 16  # What jax has compiled goes with the function that it was compiled for.
 # Whether `run_inline` was called.
 inline = False
@@ -106,3 +112,51 @@ def keep_freed_by_peak(mesh: Mesh) -> None:
     global _kept
     if inline and not _kept and (peak := machine.peak_memory()):
         _kept = keep_freed(mesh, peak, peak)
+
+
+class LengthBatch(NamedTuple):
+    """Rows that go through a program together."""
+
+    places: list[int]  # The longest first.
+    rows: int  # Of the arrays, padding included.
+    width: int  # Of the arrays, in tokens.
+
+
+class LengthBatches:
+    """Cuts rows into batches of few shapes, so that each program is compiled a few times only.
+
+    A whole batch has `batch_size` rows; for what is left there are as few as the devices can share.
+    The widths are parts of the largest one, `max_length` tokens, and become multiples of 8.
+    """
+
+    def __init__(
+        self, mesh: Mesh, *, batch_size: int, max_length: int, widths: Sequence[float] = HALVES
+    ):
+        self._mesh, self._max_length = mesh, max_length
+        multiples = (8 * math.ceil(max_length * part / 8) for part in widths)
+        self._widths = sorted({min(width, max_length) for width in multiples})
+        self._rows = sorted({partitioning.batch_shards(mesh), batch_size})
+
+    def cut(self, lengths: Mapping[int, int]) -> Iterator[LengthBatch]:
+        """Batches of rows, the longest first, from {place of a row: its length}."""
+        places = sorted(lengths, key=lambda place: -lengths[place])
+        for start in range(0, len(places), self._rows[-1]):
+            batch = places[start : start + self._rows[-1]]
+            longest = min(lengths[batch[0]], self._max_length)
+            yield LengthBatch(
+                batch,
+                next(rows for rows in self._rows if rows >= len(batch)),
+                next(width for width in self._widths if width >= longest),
+            )
+
+    def run(
+        self,
+        program: Callable[..., Result],
+        params: Params,
+        arrays: Mapping[str, np.ndarray],
+        *more: object,
+    ) -> Result:
+        """Dispatches a program of parameters, this process's rows of a batch, and `more`."""
+        keep_freed_by_peak(self._mesh)
+        with partitioning.activate(self._mesh):
+            return program(params, partitioning.put_batch(arrays, self._mesh), *more)

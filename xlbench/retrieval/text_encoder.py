@@ -10,7 +10,7 @@ from jax.sharding import Mesh
 
 from xlbench.data import features
 from xlbench.parallel import partitioning, programs
-from xlbench.parallel.length_batches import QUARTERS, LengthBatch, LengthBatches
+from xlbench.parallel.programs import QUARTERS, LengthBatch, LengthBatches
 from xlbench.system.errors import UserError, check_known
 from xlbench.system.progress import Progress
 from xlbench.system.trees import Params
