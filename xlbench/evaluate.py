@@ -112,7 +112,8 @@ def _evaluate(args: argparse.Namespace, output: str, first: bool) -> tuple[int, 
     name = _eval_name(config, args.like)
     block = config.evals[name]
     split = args.split or block.split
-    own_number = _own_number(config, block, split)
+    own = next((b for b in (block, *config.evals.values()) if b.split == split), {})
+    own_number = own.get('num_examples', 0)  # Of the run's own result on the split; 0: all.
     number = own_number if args.num_examples is None else args.num_examples
     decoding, decoded = _decoding(config, block, decoding_lib.given_options(args))
     ranking, keep, decoding = _ranking(args, decoding)
@@ -137,11 +138,18 @@ def _evaluate(args: argparse.Namespace, output: str, first: bool) -> tuple[int, 
         config.mesh = args.mesh or config.mesh
     config_lib.check_evaluations(config)
     config.batches.batch_size = changes['batch_size']
-    _check_mesh(config.mesh)
+    try:
+        partitioning.make_mesh(**config.mesh)
+    except UserError as error:
+        raise UserError(f'{error} Here --mesh=data=-1 replaces it.') from None
     config.data.root = data_root(about, args.root)
     parts = runs.build(config, args.workdir)
-    labels = runs.labels_of(parts.data, config.model)
-    _check_labels(args.workdir, about.get('labels') or [], labels)
+    trained, labels = about.get('labels') or [], runs.labels_of(parts.data, config.model)
+    if labels != trained:
+        raise UserError(
+            f'{args.workdir} was trained with the labels {", ".join(trained) or "none"}, but these '
+            f'have {", ".join(labels) or "none"}; name tasks with the same ones'
+        )
     params = checkpoints_lib.load_params(args.workdir, step, parts.shapes, parts.shardings)
     evaluator, _ = parts.evals[name]
     if ranking:
@@ -163,28 +171,6 @@ def _evaluate(args: argparse.Namespace, output: str, first: bool) -> tuple[int, 
     if first:
         print('\n' + screen.table(output, step, filed))
     return step, filed
-
-
-def _check_mesh(sizes: Mapping[str, Setting]) -> None:
-    try:
-        partitioning.make_mesh(**sizes)
-    except UserError as error:
-        raise UserError(f'{error} Here --mesh=data=-1 replaces it.') from None
-
-
-def _check_labels(workdir: str, trained: Sequence[str], labels: Sequence[str]) -> None:
-    """Raises UserError unless the tasks have the very labels that the model was trained with."""
-    if labels != trained:
-        raise UserError(
-            f'{workdir} was trained with the labels {", ".join(trained) or "none"}, but these have '
-            f'{", ".join(labels) or "none"}; name tasks with the same ones'
-        )
-
-
-def _own_number(config: ConfigDict, block: ConfigDict, split: str) -> int:
-    """Returns the number of examples of the run's own result on a split; 0 is all of them."""
-    blocks = [b for b in (block, *config.evals.values()) if b.split == split]
-    return blocks[0].get('num_examples', 0) if blocks else 0
 
 
 def _decoding(

@@ -44,14 +44,10 @@ def resolve(config: ConfigDict, given: Collection[str] = ()) -> None:
     """
     prefix, run = ('source.', config.get('source')) if is_sweep(config) else ('', config)
     model = run.get('model') if isinstance(run, ConfigDict) else None
-    if isinstance(model, ConfigDict) and FROM in model:
-        here = {key.removeprefix(prefix) for key in given if key.startswith(prefix)}
-        with config.unlocked():
-            _resolve(run, here, f'config.{prefix}model.{FROM}')
-
-
-def _resolve(run: ConfigDict, given: Collection[str], where: str) -> None:
-    spec, objective = run.model[FROM], objective_name(run)
+    if not isinstance(model, ConfigDict) or FROM not in model:
+        return
+    given = {key.removeprefix(prefix) for key in given if key.startswith(prefix)}
+    spec, objective, where = model[FROM], objective_name(run), f'config.{prefix}model.{FROM}'
     if not isinstance(spec, str) or not spec:
         raise UserError(
             f'{where} is {spec!r}; name a folder in the form of Hugging Face, or a name of its '
@@ -67,19 +63,20 @@ def _resolve(run: ConfigDict, given: Collection[str], where: str) -> None:
 
     folder = described.describe(spec)
     family = _family(folder.model['family'], objective, f'{where}={spec}')
-    model = _model(family, run.model, folder, given)
+    block = _model(family, model, folder, given)
     if 'model.vocab_size' not in given:
-        model |= _padding(model, int(run.get('mesh', {}).get('tensor', Mesh.tensor)))
-    run.model = ConfigDict(model)
-    if 'init_from' not in given:
-        run.init_from = folder.start
-    if 'data.vocabulary' not in given:
-        run.data.vocabulary = folder.start
-        # Most of a large vocabulary does not occur, and costs more than the layers.
-        if family in ENCODERS and 'embedding_rows' not in given and not run.lora.rank:
-            run.embedding_rows = 'occurring'
-        if 'vocabulary_size' in run.data:  # It trains one where there is none.
-            run.data.vocabulary_size = 0
+        block |= _padding(block, int(run.get('mesh', {}).get('tensor', Mesh.tensor)))
+    with config.unlocked():
+        run.model = ConfigDict(block)
+        if 'init_from' not in given:
+            run.init_from = folder.start
+        if 'data.vocabulary' not in given:
+            run.data.vocabulary = folder.start
+            # Most of a large vocabulary does not occur, and costs more than the layers.
+            if family in ENCODERS and 'embedding_rows' not in given and not run.lora.rank:
+                run.embedding_rows = 'occurring'
+            if 'vocabulary_size' in run.data:  # It trains one where there is none.
+                run.data.vocabulary_size = 0
 
 
 def _model(
@@ -98,7 +95,10 @@ def _model(
         is_rate = key in _RATES and key in fields and block.get(key) != 0.0
         if (f'model.{key}' in given or is_rate) and key not in (FROM, 'size'):
             block[key] = value
-    block |= _pooler(family, block)
+    if family in ENCODERS:  # Whether the encoder has a pooler, fresh or not.
+        own = MODEL_TYPES[variant_of(block)].head  # A layer of the head.
+        poolers = {'sequence_classifier': not own, 'dual_encoder': block.get('pooling') == 'pooler'}
+        block['has_pooler'] = poolers.get(family, False)
     return block | (_prefixes(block, folder.start) if family == 'dual_encoder' else {})
 
 
@@ -125,19 +125,6 @@ def _padding(block: dict[str, Setting], parts: int) -> dict[str, int]:
     if padding is None and (parts == -1 or (parts > 1 and rows % parts)):
         padding = -rows % math.lcm(_MULTIPLE, max(parts, 1))
     return {'vocab_size': rows + padding, 'vocab_padding': padding} if padding else {}
-
-
-def _pooler(family: str, block: dict[str, Setting]) -> dict[str, bool]:
-    """Returns whether the family's encoder has a pooler, fresh or not."""
-    if family not in ENCODERS:
-        return {}
-    own = MODEL_TYPES[variant_of(block)].head  # A layer of the head.
-    return {
-        'has_pooler': {
-            'sequence_classifier': not own,
-            'dual_encoder': block.get('pooling') == 'pooler',
-        }.get(family, False)
-    }
 
 
 def _prefixes(block: dict[str, Setting], vocabulary: str) -> dict[str, Setting]:

@@ -34,7 +34,7 @@ from collections.abc import Callable, Sequence
 
 import jax
 
-from xlbench.system import errors
+from xlbench.system import errors, untrusted
 from xlbench.system.errors import UserError
 
 START_AGAIN = 75  # EX_TEMPFAIL of sysexits.h.
@@ -42,7 +42,7 @@ START_AGAIN = 75  # EX_TEMPFAIL of sysexits.h.
 COMPILED = '~/.cache/xlbench/compiled'
 SHORTEST = 'jax_persistent_cache_min_compile_time_secs'
 VARIABLES = ('XLBENCH_COORDINATOR', 'XLBENCH_PROCESSES', 'XLBENCH_PROCESS')
-WAIT = 'XLBENCH_WAIT'
+WAIT = untrusted.Limit('XLBENCH_WAIT', 300)  # Seconds.
 MEETING = 7200  # Seconds that the first to come waits for the last.
 SAVING = 60  # Seconds that a process that is told to end waits for the others to have saved.
 # Errors of jax when another process is gone: 'UNKNOWN: Gloo all-reduce failed: ... reset by peer'.
@@ -68,7 +68,7 @@ def join() -> str:
       UserError: a variable is missing or wrong, or jax found no processes where it should.
       TakenPort: another program listens where process 0 should.
     """
-    options: dict = {'initialization_timeout': _seconds(), 'shutdown_timeout_seconds': MEETING}
+    options: dict = {'initialization_timeout': WAIT.value, 'shutdown_timeout_seconds': MEETING}
     said = [os.environ.get(name, '') for name in VARIABLES]
     coordinator, processes, process = said
     if processes == '1':
@@ -112,13 +112,6 @@ def keep_programs() -> None:
         jax.config.update('jax_compilation_cache_dir', os.path.expanduser(COMPILED))
     if SHORTEST.upper() not in os.environ:  # By itself jax keeps what took a second or more.
         jax.config.update(SHORTEST, 0.0)
-
-
-def _seconds() -> int:
-    text = os.environ.get(WAIT) or '300'
-    if not (text.isdigit() and int(text)):
-        raise UserError(f'{WAIT}={text!r} is not a time to wait for processes; set whole seconds')
-    return int(text)
 
 
 def _check_port(port: int) -> None:

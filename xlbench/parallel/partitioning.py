@@ -89,20 +89,15 @@ def make_mesh(*, devices: Sequence[jax.Device] | None = None, **asked_sizes: int
         )
     across = _across_slices(sizes, devices)
     within = [size // across[axis] for axis, size in sizes.items()]
+    grid = functools.partial(mesh_utils.create_device_mesh, within, devices)
+    if math.prod(across.values()) > 1:
+        parts = list(across.values())
+        grid = functools.partial(mesh_utils.create_hybrid_device_mesh, within, parts, devices)
     try:
-        grid = _grid(within, list(across.values()), devices)
+        ordered = grid()
     except NotImplementedError:  # Some tori have no axis of such a size, but parts of axes.
-        grid = _grid(within, list(across.values()), devices, allow_split_physical_axes=True)
-    return Mesh(grid, MESH_AXES, axis_types=(AxisType.Auto,) * len(MESH_AXES))
-
-
-def _grid(
-    within: Sequence[int], across: Sequence[int], devices: Sequence[jax.Device], **options: bool
-) -> np.ndarray:
-    """Devices in the order of the mesh, near ones beside each other."""
-    if math.prod(across) == 1:
-        return mesh_utils.create_device_mesh(within, devices, **options)
-    return mesh_utils.create_hybrid_device_mesh(within, across, devices, **options)
+        ordered = grid(allow_split_physical_axes=True)
+    return Mesh(ordered, MESH_AXES, axis_types=(AxisType.Auto,) * len(MESH_AXES))
 
 
 def slices(devices: Iterable[jax.Device]) -> list[int]:
