@@ -14,6 +14,7 @@ import importlib
 import math
 import os
 import pathlib
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, cast
@@ -158,7 +159,8 @@ class ArgumentParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raises it; of an unknown flag it names the nearest. argparse would print and exit."""
-        flags = (text.partition('=')[0] for text in self._typed if text.startswith('--'))
+        typed = (text for text in self._typed if re.match(r'--(?!(no)?config\.)', text))
+        flags = (text.partition('=')[0] for text in typed)
         if unknown := [name for name in flags if name not in ('--', *self._option_string_actions)]:
             near = difflib.get_close_matches(unknown[0], self._option_string_actions, 1)
             if 'required' in message:  # It may be the one that seems to be missing.
