@@ -10,7 +10,6 @@ import os
 import pathlib
 import re
 import runpy
-import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -137,12 +136,7 @@ def _blaming(path: str) -> Iterator[None]:
     except UserError:
         raise
     except Exception as error:
-        line = error.lineno if isinstance(error, SyntaxError) and error.filename == path else None
-        frames = traceback.extract_tb(error.__traceback__)
-        line = next((f.lineno for f in reversed(frames) if f.filename == path), line)
-        message = error.msg if isinstance(error, SyntaxError) else ' '.join(f'{error}'.split())
-        where = f'{path}:{line}' if line else path
-        raise UserError(f'{where}: {type(error).__name__}: {message}') from error
+        raise errors.mistake(error, path) from error
 
 
 def _divided(argv: Iterable[str]) -> tuple[list[list[Any]], list[str]]:

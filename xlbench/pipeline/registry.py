@@ -10,7 +10,6 @@ import hashlib
 import pathlib
 import re
 import threading
-import traceback
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -301,7 +300,7 @@ def blaming(name: str) -> Iterator[None]:
     except Exception as error:
         if (path := user_task_file(name)) is None:
             raise
-        raise mistake(error, path, f'task {name}: ') from error
+        raise errors.mistake(error, path, f'task {name}: ') from error
 
 
 def user_task_file(task: str) -> str | None:
@@ -351,18 +350,7 @@ def _import_file(path: pathlib.Path, word: str) -> types.ModuleType:
         remove(names() - before)  # Half a file is none.
         if ours:
             raise
-        raise mistake(error, str(path)) from error
+        raise errors.mistake(error, str(path)) from error
     if not ours:
         _user_files.update(dict.fromkeys(names() - before, str(path)))
     return module
-
-
-def mistake(error: Exception, path: str, what: str = '') -> errors.UserError:
-    """Describes an error in a user's task file in one line with its place, `what` before it."""
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__)
-             if frame.filename == path]  # fmt: skip
-    line = error.lineno if isinstance(error, SyntaxError) and error.filename == path else None
-    place = ':'.join(map(str, [path, *([line] if line else lines[-1:])]))
-    said = errors.printable(getattr(error, 'message', error), 300)
-    kind = '' if isinstance(error, errors.UserError) else f'{type(error).__name__}: '
-    return errors.UserError(f'{place}: {what}{kind}{said}')

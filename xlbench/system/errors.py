@@ -215,6 +215,21 @@ def located(error: BaseException) -> str:
     return f'{type(error).__name__}{f": {said}" if said else ""}{place}'
 
 
+def mistake(error: Exception, path: str, what: str = '') -> UserError:
+    """The error for what the code in a user's file has raised, with the line in it.
+
+    Example: '/home/me/tasks/news.py:12: NameError: ...', with `what` before the error's name.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    line = next((f.lineno for f in reversed(frames) if f.filename == path), None)
+    said = getattr(error, 'message', error)
+    if isinstance(error, SyntaxError):
+        said, line = error.msg, error.lineno if error.filename == path else line
+    kind = '' if isinstance(error, UserError) else f'{type(error).__name__}: '
+    place = f'{path}:{line}' if line else path
+    return UserError(f'{place}: {what}{kind}{printable(said, 300)}')
+
+
 def end_on_interrupt() -> None:
     """Makes Ctrl-C end this process with one line at once, until `run_main` takes over.
 
