@@ -92,11 +92,11 @@ def _of_jax() -> Iterator[Finding]:
 
 
 def _of_packages() -> Iterator[Finding]:
-    if not installed('xlbench'):
+    if not machine.installed('xlbench'):
         yield 'note', f'xlbench is not installed, and its packages not checked; {_INSTALL}'
     present, wrong = [], []
     for name, minimum in requirements().items():
-        version = installed(name)
+        version = machine.installed(name)
         if version is None and name in _PREPARE_ONLY:
             yield 'note', f'{name} is missing, which tasks with a source of SeqIO need'
         elif version is None:
@@ -113,7 +113,7 @@ def _of_packages() -> Iterator[Finding]:
 def requirements() -> dict[str, str]:
     """{needed package: least version or ''} by the project; none if it is not installed."""
     needed = {}
-    lines = (metadata.requires('xlbench') or []) if installed('xlbench') else []
+    lines = (metadata.requires('xlbench') or []) if machine.installed('xlbench') else []
     for line in lines:
         requirement, _, condition = line.partition(';')
         if 'extra' not in condition:
@@ -121,14 +121,6 @@ def requirements() -> dict[str, str]:
             name = re.split(r'[^A-Za-z0-9._-]', line, maxsplit=1)[0]
             needed[name] = minimum[1] if minimum else ''
     return needed
-
-
-def installed(name: str) -> str | None:
-    """The installed version of a package, without importing it."""
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _of_data() -> Iterator[Finding]:

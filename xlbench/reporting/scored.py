@@ -83,7 +83,7 @@ def write(
 
 def _write_config(path: pathlib.Path, system: str, seed: int, facts: Mapping[str, Json]) -> None:
     about = {'config': {'system': system, 'seed': seed}, 'seed': seed, **facts}
-    files.write(path, json.dumps(about | workdirs.facts(), indent=1, ensure_ascii=False) + '\n')
+    files.write(path, files.as_json(about | workdirs.facts()))
 
 
 def write_result(
@@ -156,4 +156,4 @@ def write_files(
     if predictions:
         rows = (json.dumps(row, ensure_ascii=False) for row in predictions)
         files.write(folder / 'predictions.jsonl', '\n'.join(rows) + '\n')
-    files.write(folder / 'metrics.json', json.dumps(facts, indent=1, ensure_ascii=False) + '\n')
+    files.write(folder / 'metrics.json', files.as_json(facts))

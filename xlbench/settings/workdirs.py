@@ -1,13 +1,11 @@
 """The workdir of a run: its config.json says what it is, and it belongs to one config."""
 
 import dataclasses
-import json
 import os
 import pathlib
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import metadata
 from typing import Annotated, Any
 
 import msgspec
@@ -18,7 +16,7 @@ from xlbench.benchmarks import languages
 from xlbench.settings import epochs
 from xlbench.settings.blocks import TRACKING_KEYS, Run, to_dict
 from xlbench.settings.checks import block_fields, is_sweep
-from xlbench.system import files, untrusted
+from xlbench.system import files, machine, untrusted
 from xlbench.system.errors import UserError, shortened
 from xlbench.system.files import Json, Setting
 from xlbench.system.ranges import COMPUTED, fields_of
@@ -200,11 +198,7 @@ VERSIONED = ('xlbench', 'jax', 'jaxlib', 'flax', 'optax', 'orbax-checkpoint', 'n
 def facts() -> dict[str, Json]:
     """Returns what this process knows of a result's origin: versions, commit, command, folder."""
     versions = {'python': sys.version.split()[0]}
-    for package in VERSIONED:
-        try:
-            versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            versions[package] = 'not installed'
+    versions |= {name: machine.installed(name) or 'not installed' for name in VERSIONED}
     return {'versions': versions, 'git': _git_commit(), 'argv': sys.argv, 'cwd': os.getcwd()}
 
 
@@ -325,8 +319,7 @@ def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Json]) -
         return
     path = pathlib.Path(workdir) / 'config.json'
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({'config': to_dict(config), **about}, indent=1, ensure_ascii=False)
-    files.write(path, text + '\n')
+    files.write(path, files.as_json({'config': to_dict(config), **about}))
 
 
 def _differences(

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import metadata
 from typing import Any
 
 # What TensorFlow or jax, ArrayRecord and Orbax need before they do anything. With less they do not
@@ -46,6 +47,14 @@ def processor() -> str:
         return platform.processor()
     named = (line.partition(':') for line in lines.splitlines())
     return next((name.strip() for key, _, name in named if key.strip() == 'model name'), '')
+
+
+def installed(name: str) -> str | None:
+    """The installed version of a package, without importing it."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def cores() -> int:
