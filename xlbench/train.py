@@ -37,9 +37,9 @@ from xlbench.training.loop import Trainer
 
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
-    config, workdir, only_say = commands.parse_train(argv)
+    config, workdir, args = commands.parse_train(argv)
     joined = cluster.join()
-    if only_say:
+    if args.dry_run:
         for line in (*dry_run.of_run(config, workdir), dry_run.LAST):
             print(line)
         return

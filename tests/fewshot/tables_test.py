@@ -564,13 +564,17 @@ def test_the_report_is_the_same_bytes_each_time_and_shows_the_figures(tmp_path, 
 
 
 def test_the_folder_of_a_report_is_a_flag_of_the_sweep():
-    assert command.report_folder(['fewshot', '--workdir=w']) == ''
-    assert command.report_folder(['fewshot', '--report=a', '--workdir=w']) == 'a'
-    for argv in (['fewshot', '--report='], ['fewshot', '--report', 'a']):
-        with pytest.raises(errors.UserError, match='--report needs a folder'):
-            command.report_folder(argv)
-    with pytest.raises(errors.UserError, match='--report=gs://x begins with gs://'):
-        command.report_folder(['fewshot', '--report=gs://x'])
+    assert not command.read(['fewshot', '--config=fewshot', '--workdir=w']).args.report
+    for given in (['--report=a'], ['--report', 'a']):
+        read = command.read(['fewshot', '--config=fewshot', *given, '--workdir=w'])
+        assert read.args.report == 'a' and read.workdir == 'w'
+    for given, message in (
+        (['--report='], '--report= needs a folder'),
+        (['--report', '--dry_run'], '--report: expected one argument'),
+        (['--report=gs://x'], '--report=gs://x begins with gs://'),
+    ):
+        with pytest.raises(errors.UserError, match=message):
+            command.read(['fewshot', '--config=fewshot', *given])
 
 
 def test_the_report_goes_to_the_screen_without_an_output(tmp_path, capsys):

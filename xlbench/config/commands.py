@@ -179,7 +179,7 @@ def check_train(config: ConfigDict, workdir: str) -> None:
 
 def parse_plan(argv: Sequence[str]) -> tuple[argparse.Namespace, ConfigDict]:
     """Reads the flags of a plan, and the config, whose names are checked."""
-    config, _, args = config_flags.parse_flags(argv, PLAN)
+    config, _, args = config_lib.parse_command(argv, line=PLAN)
     if not args.mfu:
         raise UserError('--mfu is 0; give a share above 0, up to 1')
     config_lib.check_run_names(config)

@@ -46,7 +46,7 @@ class Command(NamedTuple):
 
     config: ConfigDict
     workdir: str
-    dry_run: bool
+    args: argparse.Namespace  # Of all flags, `args.dry_run`.
 
 
 _RUN = CommandLine('train', flags=RUN_FLAGS)
@@ -55,19 +55,11 @@ _RUN = CommandLine('train', flags=RUN_FLAGS)
 def parse_command(argv: Sequence[str], *, line: CommandLine = _RUN) -> Command:
     """Reads the command line of a program with a config, the program's name first.
 
-    Its flags, `line`, have RUN_FLAGS among them.
+    Its flags, `line`, have FLAGS among them.
 
     Raises:
       UserError: an unknown flag or key, a value of the wrong type, a config that cannot be read.
     """
-    config, workdir, args = parse_flags(argv, line)
-    return Command(config, args.workdir or workdir, args.dry_run)
-
-
-def parse_flags(
-    argv: Sequence[str], line: CommandLine
-) -> tuple[ConfigDict, str, argparse.Namespace]:
-    """The same, of flags that have FLAGS among them: the config, its own workdir, all flags."""
     overrides, others = _divided(argv[1:])
     args = line.parse(others)
     if not args.config:
@@ -81,7 +73,8 @@ def parse_flags(
     pretrained.resolve(config, given)
     data = config.get('data')
     errors.check_path('config.data.root', data.get('root') if isinstance(data, ConfigDict) else '')
-    return config, _default_workdir(path, text, config), args
+    named = getattr(args, 'workdir', None)
+    return Command(config, named or _default_workdir(path, text, config), args)
 
 
 def _load(path: str, variant: str | None) -> ConfigDict:

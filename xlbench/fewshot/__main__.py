@@ -33,17 +33,17 @@ from xlbench.system import machine
 
 def main(argv: Sequence[str]) -> None:
     """Runs a command line, the program's name first."""
-    config, workdir, only_say = command.read(argv)
+    config, workdir, args = command.read(argv)
     machine.share_one_heap()  # Before jax has threads.
     joined = cluster.join()
-    if only_say:
+    if args.dry_run:
         for line in (*sweep.in_advance(config, workdir, joined), dry_run.LAST):
             print(line)
         return
     cluster.keep_programs()
     sweep.sweep(config, workdir, joined)
-    if folder := command.report_folder(argv):
-        print('\n'.join(report.write([Sweep.read(workdir)], folder)))
+    if args.report:
+        print('\n'.join(report.write([Sweep.read(workdir)], args.report)))
 
 
 if __name__ == '__main__':

@@ -11,12 +11,11 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
 from xlbench.config import flags as config_flags
-from xlbench.system import errors, files
+from xlbench.system import files
 from xlbench.system.command_line import CommandLine, flag
 from xlbench.system.errors import UserError
 from xlbench.system.files import Json
 
-_REPORT = '--report='
 COMMAND = CommandLine(
     'fewshot',
     flags=(
@@ -37,8 +36,9 @@ _PLACES = ('root', 'vocabulary')  # Of config.source.data.
 
 def read(argv: Sequence[str]) -> config_lib.Command:
     """Reads a command line of xlbench.fewshot, and checks every name in it and its config."""
-    report_folder(argv)
     command = config_lib.parse_command(argv, line=COMMAND)
+    if command.args.report == '':
+        raise UserError('--report= needs a folder to write tables and figures into')
     check(command.config, command.workdir)
     return command
 
@@ -52,16 +52,6 @@ def check(config: ConfigDict, workdir: str) -> None:
         config_lib.check_checkpoint(config.source_workdir, 'config.source_workdir')
     else:
         config_lib.check_places(config.source)
-
-
-def report_folder(argv: Sequence[str]) -> str:
-    """Reads the folder that --report names in a command line; '' without it."""
-    given = [argument.removeprefix(_REPORT) for argument in argv if argument.startswith(_REPORT)]
-    if '' in given or '--report' in argv:
-        raise UserError('--report needs a folder to write tables and figures into: --report=FOLDER')
-    if given:
-        errors.check_path('--report', given[-1])
-    return given[-1] if given else ''
 
 
 def check_workdir(workdir: str, config: ConfigDict) -> bool:
