@@ -83,8 +83,14 @@ def join() -> str:
             f'{values} do not name a process; set host:port, the number of processes, and the '
             f'number of this one from 0; or {VARIABLES[1]}=auto alone, on a cluster'
         )
-    if process == '0':
-        _check_port(int(port))
+    if process == '0':  # Without a port to listen on jax crashes without a word.
+        try:
+            socket.create_server(('', int(port))).close()
+        except OSError as error:
+            raise TakenPort(
+                f'process 0 cannot listen on port {port} ({os.strerror(error.errno or 0)}); set '
+                'XLBENCH_COORDINATOR to another port, if it is not free soon'
+            ) from error
     jax.distributed.initialize(
         coordinator,
         int(processes),
@@ -112,17 +118,6 @@ def keep_programs() -> None:
         jax.config.update('jax_compilation_cache_dir', os.path.expanduser(COMPILED))
     if SHORTEST.upper() not in os.environ:  # By itself jax keeps what took a second or more.
         jax.config.update(SHORTEST, 0.0)
-
-
-def _check_port(port: int) -> None:
-    """Checks that jax can listen, which crashes without a word if it cannot."""
-    try:
-        socket.create_server(('', port)).close()
-    except OSError as error:
-        raise TakenPort(
-            f'process 0 cannot listen on port {port} ({os.strerror(error.errno or 0)}); set '
-            'XLBENCH_COORDINATOR to another port, if it is not free soon'
-        ) from error
 
 
 def _join_as_jax_finds(options: dict, insist: bool) -> str:

@@ -171,22 +171,17 @@ def param_shardings(boxed_params: Tree[Boxed], mesh: Mesh) -> Shardings:
     """
     specs = nn.get_partition_spec(boxed_params)
     shardings = nn.logical_to_mesh_sharding(specs, mesh, LOGICAL_AXIS_RULES)
-    shapes = nn.unbox(boxed_params)
-    jax.tree_util.tree_map_with_path(
-        lambda path, leaf, sharding: _check_divides(path, leaf.shape, sharding), shapes, shardings
-    )
+    leaves = jax.tree_util.tree_leaves_with_path(nn.unbox(boxed_params))
+    for (path, leaf), sharding in zip(leaves, jax.tree.leaves(shardings), strict=True):
+        for size, axes in zip(leaf.shape, map(axes_of, sharding.spec), strict=False):
+            parts = math.prod(mesh.shape[axis] for axis in axes)
+            if size % parts:
+                raise UserError(
+                    f'mesh axis {"+".join(axes)}={parts} does not divide {size}, a dimension of '
+                    f'parameter {_name_of(path)} {leaf.shape}. Choose a divisor of {size} in '
+                    'config.mesh.'
+                )
     return shardings
-
-
-def _check_divides(path: tuple, shape: tuple[int, ...], sharding: NamedSharding) -> None:
-    for size, axes in zip(shape, sharding.spec, strict=False):
-        axes = axes_of(axes)
-        parts = math.prod(sharding.mesh.shape[axis] for axis in axes)
-        if size % parts:
-            raise UserError(
-                f'mesh axis {"+".join(axes)}={parts} does not divide {size}, a dimension of '
-                f'parameter {_name_of(path)} {shape}. Choose a divisor of {size} in config.mesh.'
-            )
 
 
 def held_whole(state: Any) -> list[str]:

@@ -38,16 +38,14 @@ def fields(module: str, name: str) -> Fields:
     Example: fields('xlbench.models.lora', 'Lora') ->
       {'rank': Field(Annotated[int, Meta(ge=0, le=2**16)], 0), ...}
     """
-    return {k: field for k, field in _members(module, name).items() if not _of_class(field)}
+    members = _members(module, name).items()
+    return {key: field for key, field in members if get_origin(field.type) is not ClassVar}
 
 
 def attributes(module: str, name: str) -> dict[str, Setting]:
     """Returns what a class says of itself, such as `family: ClassVar[str] = 'bert'`."""
-    return {k: field.default for k, field in _members(module, name).items() if _of_class(field)}
-
-
-def _of_class(field: Field) -> bool:
-    return get_origin(field.type) is ClassVar
+    members = _members(module, name).items()
+    return {key: field.default for key, field in members if get_origin(field.type) is ClassVar}
 
 
 @functools.cache
@@ -62,7 +60,10 @@ def _members(module: str, name: str) -> Fields:
             found |= _members(*place)
     for line in node.body:
         if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
-            found[line.target.id] = Field(_evaluated(line.annotation), _default(line.value))
+            value = dataclasses.MISSING if line.value is None else _evaluated(line.value)
+            value = default_of(value) if isinstance(value, dataclasses.Field) else value
+            kind = _evaluated(line.annotation)
+            found[line.target.id] = Field(kind, COMPUTED if value is Any else value)
     return found
 
 
@@ -72,12 +73,6 @@ def _evaluated(node: ast.expr) -> Any:
         return eval(compile(ast.Expression(node), 'annotation', 'eval'), {}, _NAMES)
     except (AttributeError, TypeError):
         return Any
-
-
-def _default(node: ast.expr | None) -> Setting:
-    value = dataclasses.MISSING if node is None else _evaluated(node)
-    value = default_of(value) if isinstance(value, dataclasses.Field) else value
-    return COMPUTED if value is Any else value
 
 
 @functools.cache

@@ -101,7 +101,16 @@ def check(kind: Any, value: Setting, where: str) -> None:
     """
     origin, inner = get_origin(kind) or kind, get_args(kind)
     if origin in (Union, types.UnionType):
-        _check_union(inner, value, where)
+        kinds = [kind for kind in inner if kind is not type(None)]
+        if value is None and len(kinds) < len(inner):
+            return
+        for kind in kinds:
+            try:
+                return check(kind, value, where)
+            except UserError:
+                if len(kinds) == 1:
+                    raise
+        raise _wrong(value, where, ' or '.join(map(_allowed, kinds)))
     elif origin is Mapping:
         if not hasattr(value, 'items'):  # A ConfigDict is no Mapping.
             raise _wrong(value, where, 'a block of keys, like dict(KEY=VALUE)')
@@ -122,19 +131,6 @@ def check(kind: Any, value: Setting, where: str) -> None:
         raise _wrong(value, where, 'finite')
     elif not _converts(value, kind):
         raise _wrong(value, where, limits(kind))
-
-
-def _check_union(kinds: Sequence[Any], value: Setting, where: str) -> None:
-    if value is None and type(None) in kinds:
-        return
-    kinds = [kind for kind in kinds if kind is not type(None)]
-    for kind in kinds:
-        try:
-            return check(kind, value, where)
-        except UserError:
-            if len(kinds) == 1:
-                raise
-    raise _wrong(value, where, ' or '.join(map(_allowed, kinds)))
 
 
 def _allowed(kind: Any) -> str:

@@ -57,7 +57,8 @@ class Recorder(contextlib.AbstractContextManager):
             memory_bytes=machine.memory(),
             command=list(sys.argv),
         )
-        self._wall, self._processor = time.monotonic(), _processor_seconds()
+        # Processor seconds are this process's and its finished children's.
+        self._wall, self._processor = time.monotonic(), sum(os.times()[:4])
         self._before: bytes | None = None  # What is in the file; None until the session has begun.
         self._ended = threading.Event()
         self._writer = threading.Thread(target=self._write_again, name='sessions', daemon=True)
@@ -93,7 +94,7 @@ class Recorder(contextlib.AbstractContextManager):
             return
         session = self._session
         session.wall_seconds = round(time.monotonic() - self._wall, 1)
-        session.processor_seconds = round(_processor_seconds() - self._processor, 1)
+        session.processor_seconds = round(sum(os.times()[:4]) - self._processor, 1)
         session.peak_bytes = machine.peak_memory()
         files.write(self._folder / FILE, self._before + msgspec.json.encode(session) + b'\n')
 
@@ -116,10 +117,4 @@ def read(workdir: str | os.PathLike) -> list[Session]:
     return [
         files.parse_json(line, Session, f'{path}:{number}') for number, line in enumerate(lines, 1)
     ]
-
-
-def _processor_seconds() -> float:
-    """Returns the processor seconds of this process and of its finished children."""
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
 
