@@ -229,7 +229,7 @@ def shares_of_peak(parts: tuple[Any, Any, Mapping], gpu: str, seconds: Mapping) 
     os.environ['JAX_PLATFORMS'] = 'cpu'  # Nothing is run, and the sides had the GPU.
     import jax
 
-    from xlbench.parallel import chips, partitioning, programs
+    from xlbench.parallel import partitioning, programs
     from xlbench.training import train_step
 
     model, objective, batch = parts
@@ -238,7 +238,7 @@ def shares_of_peak(parts: tuple[Any, Any, Mapping], gpu: str, seconds: Mapping) 
     traced = jax.make_jaxpr(lambda *args: objective.loss(model, *args))(
         params, batch, jax.random.key(0)
     )
-    if not (chip := chips.find(gpu)):
+    if not (chip := partitioning.find_chip(gpu)):
         return ''
     flops, peak = 3 * programs.matmul_flops(traced.jaxpr), chip.peak
     shares = (

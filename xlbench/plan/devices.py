@@ -12,7 +12,7 @@ from typing import NamedTuple
 import jax
 from jax.experimental import topologies
 
-from xlbench.parallel import chips, partitioning
+from xlbench.parallel import partitioning
 from xlbench.system import errors
 from xlbench.system.errors import UserError
 
@@ -37,6 +37,7 @@ class Gpu(NamedTuple):
     def target(self) -> str:
         """The text of XLA's GpuTargetConfig."""
         major, minor = self.capability
+        speed = round(partitioning.CHIPS[self.kind].memory_speed)
         return f'''gpu_device_info {{
           threads_per_block_limit: 1024 threads_per_warp: 32 threads_per_core_limit: 2048
           shared_memory_per_block: 49152 shared_memory_per_block_optin: {self.shared - 1024}
@@ -44,7 +45,7 @@ class Gpu(NamedTuple):
           fpus_per_core: {64 if self.capability == (8, 0) else 128}
           block_dim_limit_x: 2147483647 block_dim_limit_y: 65535 block_dim_limit_z: 65535
           registers_per_core_limit: 65536 registers_per_block_limit: 65536
-          memory_bandwidth: {round(chips.CHIPS[self.kind].memory_speed)} l2_cache_size: {self.cache}
+          memory_bandwidth: {speed} l2_cache_size: {self.cache}
           clock_rate_ghz: {self.clock} device_memory_size: {self.memory}
           cuda_compute_capability {{ major: {major} minor: {minor} }}
         }}
@@ -188,7 +189,7 @@ def describe(devices: Sequence[jax.Device], topology: str, memory: float | None)
     """Describes the devices of a topology; `memory` are GiB that the user says a device has."""
     gpu = GPUS[topology.partition(':')[0]] if is_gpu(topology) else None
     kind = gpu.kind if gpu else devices[0].device_kind
-    chip, part = chips.find(kind), 1.0
+    chip, part = partitioning.find_chip(kind), 1.0
     if match := _TPU.fullmatch(topology):  # libtpu describes a v4 chip as two devices.
         part = int(match[1] or 1) * math.prod(map(int, match[3].split('x'))) / len(devices)
     capacity, source = None, 'not known'
