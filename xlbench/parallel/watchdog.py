@@ -16,7 +16,7 @@ import pathlib
 import threading
 import time
 from collections.abc import Iterator
-from typing import NamedTuple, Self
+from typing import Self
 
 import jax
 
@@ -24,17 +24,6 @@ from xlbench.parallel import cluster
 from xlbench.system.errors import UserError
 
 HANG = 'XLBENCH_HANG'
-
-
-class Heartbeat(NamedTuple):
-    """The work of this process: `step` of `what`."""
-
-    what: str
-    step: int = -1  # Of work that has no steps.
-    paused: bool = False  # Minutes of silence are right there.
-
-    def __str__(self) -> str:
-        return f'{self.what} {self.step}' if self.step >= 0 else self.what
 
 
 class Watch:
@@ -54,7 +43,7 @@ class Watch:
     def __init__(self, workdir: str | os.PathLike, seconds: float | None = None):
         self.workdir = pathlib.Path(workdir)
         self.seconds = _seconds(os.environ.get(HANG)) if seconds is None else seconds
-        self._last = Heartbeat('start')
+        self._last = 'start', False  # What is awaited; whether minutes of silence are right there.
         self._ended = threading.Event()
 
     def __enter__(self) -> Self:
@@ -71,7 +60,7 @@ class Watch:
 
         Costs less than a microsecond.
         """
-        self._last = Heartbeat(what, step + 1)
+        self._last = f'{what} {step + 1}', False
 
     @contextlib.contextmanager
     def paused(self, what: str) -> Iterator[None]:
@@ -79,24 +68,24 @@ class Watch:
 
         If another process is lost meanwhile, jax ends this one.
         """
-        before, self._last = self._last, Heartbeat(what, paused=True)
+        before, self._last = self._last, (what, True)
         try:
             yield
         finally:
-            if self._last.paused:  # Nothing was done meanwhile.
-                self._last = Heartbeat(*before)  # A new one: the silence begins now.
+            if self._last[1]:  # Nothing was done meanwhile.
+                self._last = before[0], before[1]  # A new pair: the silence begins now.
 
     def _watch(self, index: int, count: int) -> None:
         """Counts the silence in beats: a time in which all of this process was stopped is none."""
         beat = min(10, self.seconds / 5)
         last, beats = self._last, 0
         while not self._ended.wait(beat):
-            if self._last is not last or last.paused:
+            if self._last is not last or last[1]:
                 last, beats = self._last, 0
             beats += 1
             if beats * beat < self.seconds:
                 continue
-            why = f'process {index} of {count}: {last} has not ended for {self.seconds:g} s'
+            why = f'process {index} of {count}: {last[0]} has not ended for {self.seconds:g} s'
             path = self.workdir / f'hang-process-{index}.txt'
             try:
                 with path.open('w', encoding='utf-8') as file:

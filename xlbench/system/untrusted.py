@@ -125,19 +125,15 @@ def _status(path: pathlib.Path, folder: pathlib.Path) -> os.stat_result | None:
         raise UserError(f'{path} is a link that leads nowhere') from None
     if os.environ.get(FOLLOW[0]) == FOLLOW[1]:
         return status
-    if not any(target.is_relative_to(place) for place in _places(root)):
+    places, hub = [root], root.parent.parent
+    if root.parent.name == 'snapshots' and hub.name.startswith('models--'):  # In the hub's cache.
+        places.append(hub / 'blobs')
+    if not any(map(target.is_relative_to, places)):
         raise UserError(
             f'{path} leads to {target}, outside of {folder}, and only files inside are used; put '
             f'a copy in its place, or set {"=".join(FOLLOW)} if you made the link yourself'
         )
     return status
-
-
-def _places(root: pathlib.Path) -> list[pathlib.Path]:
-    """Lists where the files of a folder may lie: in it, or in the cache of the hub around it."""
-    if root.parent.name == 'snapshots' and root.parent.parent.name.startswith('models--'):
-        return [root, root.parent.parent / 'blobs']
-    return [root]
 
 
 # Limits.
