@@ -122,10 +122,7 @@ def check_names(config: ConfigDict) -> None:
 def check_run_names(config: ConfigDict) -> None:
     """Checks a config of xlbench.train; see `check_names`."""
     if is_sweep(config):
-        raise UserError(
-            'this is the config of a sweep, which python -m xlbench.fewshot runs; xlbench.train '
-            'takes configs with stages'
-        )
+        raise UserError('this is the config of a sweep; run it with xlbench fewshot')
     check_block({**CONFIG_KEYS, 'log_every': Field(Any)}, config, 'config')
     config = epochs.as_steps(config)
     check_block(CONFIG_KEYS, config, 'config')
@@ -276,10 +273,7 @@ def check_evaluations(config: ConfigDict) -> None:
 def check_sweep_names(config: ConfigDict) -> None:
     """Checks a config of xlbench.fewshot; see `check_names`."""
     if not is_sweep(config):
-        raise UserError(
-            'this is the config of a run, which python -m xlbench.train runs; xlbench.fewshot '
-            'takes configs with a block adapt, like configs/fewshot.py'
-        )
+        raise UserError('this is the config of a run, without adapt; run it with xlbench train')
     check_block(_SWEEP_KEYS, config, 'config')
     topics.add(config)
     theirs = topics.is_known(config.task) and task_files.of_user(config.task)

@@ -20,7 +20,7 @@ EVERY = 10.0  # Seconds between two plain lines.
 _TICK = 0.4  # Seconds between two looks; what has ended before the first one says nothing.
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class Progress:
     """Says how far something is while a `with` block runs.
 
