@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
-from xlbench.system import errors
+from xlbench.system import errors, ranges
 from xlbench.system.errors import UserError
 from xlbench.system.files import Setting
 
@@ -67,16 +67,9 @@ def overrides(changes: Mapping[str, Setting]) -> list[str]:
     """
     # Flags of a config are read as Python, but for texts.
     return [
-        f'--config.{key}={with_tuples(value) if isinstance(value, list | tuple) else value}'
+        f'--config.{key}={ranges.tuples(value)}'
         for key, value in config_lib.leaves(changes)
     ]
-
-
-def with_tuples(value: Setting) -> Setting:
-    """Gives a value with tuples in place of lists, as configs have them, as deep as they go."""
-    if isinstance(value, Mapping):
-        return {key: with_tuples(inner) for key, inner in value.items()}
-    return tuple(map(with_tuples, value)) if isinstance(value, list | tuple) else value
 
 
 def frame(rows: Iterable[Mapping[str, Cell]], index: Sequence[str] = ()) -> 'pd.DataFrame':

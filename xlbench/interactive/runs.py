@@ -20,7 +20,7 @@ from xlbench.interactive.calling import Cell, flags, frame, plainly
 from xlbench.parallel import cluster
 from xlbench.reporting import predictions, screen
 from xlbench.reporting.results import Run as RunResults, read_run
-from xlbench.system import errors
+from xlbench.system import errors, ranges
 from xlbench.system.files import Setting
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class _Workdir:
         config = config_lib.read_about(self.workdir).get('config')
         if not isinstance(config, dict):
             raise errors.UserError(f'{self.workdir}/config.json has no config of a run or a sweep')
-        return ConfigDict(calling.with_tuples(config))
+        return ConfigDict(ranges.tuples(config))
 
 
 class Run(_Workdir):

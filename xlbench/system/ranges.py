@@ -175,7 +175,9 @@ def _read_tuple(text: str) -> tuple:
 
 
 def tuples(value: Setting) -> Setting:
-    """Lists as tuples, as deep as they go."""
+    """Lists as tuples, also in blocks, as deep as they go: configs have no lists."""
+    if isinstance(value, Mapping):
+        return {key: tuples(inner) for key, inner in value.items()}
     return tuple(map(tuples, value)) if isinstance(value, list | tuple) else value
 
 
