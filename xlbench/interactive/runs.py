@@ -15,7 +15,6 @@ from xlbench.inference.answering import Prediction, Suggestion
 from xlbench.inference.labeller import Classifier, Tagger
 from xlbench.inference.loading import Answering, load
 from xlbench.inference.retriever import NUM_SUGGESTIONS, Retriever
-from xlbench.interactive import calling
 from xlbench.interactive.calling import Cell, flags, frame, plainly
 from xlbench.parallel import cluster
 from xlbench.reporting import predictions, screen
