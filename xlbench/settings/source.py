@@ -51,13 +51,14 @@ def attributes(module: str, name: str) -> dict[str, Setting]:
 @functools.cache
 def _members(module: str, name: str) -> Fields:
     """The annotated members of a class and its bases."""
-    module, node = _definition(module, name)
+    if not (defined := _definition(module, name)):
+        raise LookupError(f'{module} does not define {name}')
     found: dict[str, Field] = {}
+    module, node = defined
     for base in node.bases:
         base = base.value if isinstance(base, ast.Subscript) else base  # Evaluator[Task].
-        place = _place(module, ast.unparse(base))
-        if place[0].startswith('xlbench.'):
-            found |= _members(*place)
+        if _definition(module, named := ast.unparse(base)):
+            found |= _members(module, named)
     for line in node.body:
         if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
             value = dataclasses.MISSING if line.value is None else _evaluated(line.value)
@@ -102,27 +103,18 @@ def _source(module: str) -> ast.Module:
     return ast.parse(file.read_text(encoding='utf-8'))
 
 
-def _definition(module: str, name: str) -> tuple[str, ast.ClassDef]:
-    """Finds the class, which another module may define than the one that names it."""
-    for node in _source(module).body:
-        if isinstance(node, ast.ClassDef) and node.name == name:
-            return module, node
-    origin = _place(module, name)
-    if origin == (module, name):
-        raise LookupError(f'{module} does not define {name}')
-    return _definition(*origin)
+def _definition(module: str, name: str) -> tuple[str, ast.ClassDef] | None:
+    """The class that a name stands for in a module, and its own module; None for one not ours.
 
-
-def _place(module: str, name: str) -> tuple[str, str]:
-    """Finds the module that a name comes from.
-
-    Example: _place('xlbench.models.heads', 'bert.BertConfig') ->
-      ('xlbench.models.bert', 'BertConfig')
+    Example: _definition('xlbench.models.heads', 'bert.BertConfig') -> ('xlbench.models.bert', ...)
     """
     first, _, rest = name.partition('.')
     for node in _source(module).body:
-        if isinstance(node, ast.ImportFrom) and node.module:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            return module, node
+        if isinstance(node, ast.ImportFrom) and f'{node.module}.'.startswith('xlbench.'):
             for alias in node.names:
                 if (alias.asname or alias.name) == first:
-                    return (f'{node.module}.{alias.name}', rest) if rest else (node.module, first)
-    return module, name
+                    place = f'{node.module}.{alias.name}' if rest else f'{node.module}'
+                    return _definition(place, rest or alias.name)
+    return None
