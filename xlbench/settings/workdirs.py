@@ -345,26 +345,23 @@ def _differences(
 
 def _left_out(config: Json, path: Sequence[str]) -> dict[str, Json]:
     """Gives the defaults of a block of any version, where they are known without the data."""
+    unknown = (COMPUTED, dataclasses.MISSING)
     try:
-        return {key: _as_json(value) for key, value in _defaults(config, path).items()}
+        if is_sweep(config) and path[:1] == ('source',):
+            return _left_out(config['source'], path[1:])
+        if path == ('model',):  # What is 0 becomes the vocabulary's size, or the data's labels.
+            known = dataclasses.asdict(models.config(**config['model']))
+            known |= dict.fromkeys(known.keys() & {'vocab_size', 'num_labels'}, 0)
+        else:
+            fields = block_fields(config, *path) if path or is_sweep(config) else fields_of(Run)
+            known = {key: f.default for key, f in fields.items() if f.default not in unknown}
+        if path[:1] == ('stages',) and path[2:] == ('batches',):
+            known |= config['batches']  # From which it differs.
+        if path[:1] == ('evals',) and path[2:] == ('decoding',):
+            known['max_length'] = config['evals'][path[1]]['lengths']['targets']
     except (UserError, KeyError, AttributeError, TypeError):  # It is not a config of ours.
         return {}
-
-
-def _defaults(config: dict[str, Json], path: Sequence[str]) -> dict[str, Setting]:
-    if is_sweep(config) and path[:1] == ('source',):
-        return _defaults(config['source'], path[1:])
-    if path == ('model',):  # What is 0 becomes the vocabulary's size, or the data's labels.
-        known = dataclasses.asdict(models.config(**config['model']))
-        return known | dict.fromkeys(known.keys() & {'vocab_size', 'num_labels'}, 0)
-    fields = block_fields(config, *path) if path or is_sweep(config) else fields_of(Run)
-    unknown = (COMPUTED, dataclasses.MISSING)
-    known = {key: field.default for key, field in fields.items() if field.default not in unknown}
-    if path[:1] == ('stages',) and path[2:] == ('batches',):  # What differs from config.batches.
-        known |= config['batches']
-    if path[:1] == ('evals',) and path[2:] == ('decoding',):
-        known['max_length'] = config['evals'][path[1]]['lengths']['targets']
-    return known
+    return {key: _as_json(value) for key, value in known.items()}
 
 
 def _as_json(value: Setting) -> Json:
