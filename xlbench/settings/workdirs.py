@@ -241,13 +241,10 @@ def check_workdir(workdir: str, config: ConfigDict) -> bool:
     folder = pathlib.Path(workdir)
     path = folder / 'config.json'
     if folder.exists() and not folder.is_dir():
-        raise UserError(f'{workdir} is a file and no folder; choose another --workdir')
+        raise _other(f'{workdir} is a file and no folder')
     if not path.exists():
         if folder.exists() and not files.is_free(folder):
-            raise UserError(
-                f'{workdir} is not empty and holds no run of ours (no config.json); '
-                'choose another --workdir'
-            )
+            raise _other(f'{workdir} is not empty and holds no run of ours (no config.json)')
         return False
     try:
         begun = files.read_json(path, _Begun)
@@ -256,10 +253,7 @@ def check_workdir(workdir: str, config: ConfigDict) -> bool:
     except UserError as error:
         raise UserError(f'{error}; this is not a workdir to go on in, choose another') from None
     if begun.scored is not None:
-        raise UserError(
-            f"{workdir} holds a system's scores of xlbench.score and no run; choose another "
-            '--workdir'
-        )
+        raise _other(f"{workdir} holds a system's scores of xlbench.score and no run")
     if begun.given:
         config = config.copy_and_resolve_references()
         epochs.restore(config, {'config': before, 'given': begun.given})
@@ -267,11 +261,13 @@ def check_workdir(workdir: str, config: ConfigDict) -> bool:
     lines = _differences((before, now), (before, now))
     if difference := [line for line in lines if not _is_elastic(line)]:
         more = f' and {len(difference) - 5} more' if len(difference) > 5 else ''
-        raise UserError(
-            f'{workdir} holds a run with another config: {"; ".join(difference[:5])}{more}; '
-            'choose another --workdir'
-        )
+        first = '; '.join(difference[:5])
+        raise _other(f'{workdir} holds a run with another config: {first}{more}')
     return True
+
+
+def _other(reason: str) -> UserError:
+    return UserError(f'{reason}; choose another --workdir')
 
 
 def begun_with(workdir: str, config: ConfigDict) -> str:
