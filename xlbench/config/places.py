@@ -145,7 +145,7 @@ def check_source(spec: object, kind: str) -> None:
             return
         raise UserError(f'{kind}={spec} is a folder without config.json, so it holds no checkpoint')
     if spec[:1] in './~':
-        raise _no_folder(spec, kind)
+        raise UserError(f'{kind}: there is no folder {spec}{_nearest(path)}')
     from xlbench.huggingface import hub
 
     try:
@@ -158,15 +158,9 @@ def check_checkpoint(workdir: str, kind: str, step: str = '') -> None:
     """Raises UserError unless a folder is the workdir of a run with that checkpoint."""
     folder = pathlib.Path(os.path.expanduser(workdir))
     if not folder.is_dir():
-        raise _no_folder(workdir, kind)
+        raise UserError(f'{kind}: there is no folder {workdir}{_nearest(folder)}')
     workdirs.read_config(str(folder))
     workdirs.check_step(str(folder), step.partition(':')[0] or 'best')  # Behind it, an adapter.
-
-
-def _no_folder(spec: str, kind: str) -> UserError:
-    """The error for a folder that is not there."""
-    near = _nearest(pathlib.Path(os.path.expanduser(spec)))
-    return UserError(f'{kind}: there is no folder {spec}{near}')
 
 
 def _nearest(path: pathlib.Path) -> str:
