@@ -154,7 +154,7 @@ def check_first(check: Callable[[Sequence[str]], object], argv: Sequence[str]) -
 
     def main(argv: Sequence[str]) -> None:
         check(argv)
-        if reason := machine.too_few_files() or machine.too_little_memory():
+        if reason := machine.too_little():
             raise UserError(reason)
 
     machine.put_off_collecting()

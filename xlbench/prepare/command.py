@@ -113,7 +113,7 @@ def main(argv: Sequence[str]) -> int:
     flags = stages.parse(CommandLine('prepare', __doc__, FLAGS), argv[1:])
     if flags.beam and flags.new_vocabulary:
         raise errors.UserError('--beam goes without --new_vocabulary; train that first')
-    if reason := machine.too_little_memory():
+    if reason := machine.too_little():
         raise errors.UserError(reason)
     root = flags.root or ('data/sample' if flags.sample else os.environ.get('XLBENCH_DATA', 'data'))
     # This process only reads text; the accelerator may be in use by the one that trains.

@@ -15,7 +15,6 @@ import sys
 import tempfile
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib import metadata
 from typing import Any
 
 # What TensorFlow or jax, ArrayRecord and Orbax need before they do anything. With less they do not
@@ -51,6 +50,8 @@ def processor() -> str:
 
 def installed(name: str) -> str | None:
     """The installed version of a package, without importing it."""
+    from importlib import metadata
+
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -193,19 +194,14 @@ def _limits(*names: str) -> Iterator[int]:
             yield limit
 
 
-def too_few_files() -> str:
-    """Says that this process may open too few files for a program that uses jax; '' if not."""
+def too_little() -> str:
+    """Says that jax or TensorFlow may open too few files or have too little memory; '' if not."""
     for files in _limits('RLIMIT_NOFILE'):
         if files < LEAST_FILES:
             return (
                 f'this process may have {files} files open at once, and {LEAST_FILES} is the least '
                 'that works; allow it more (ulimit -n 4096)'
             )
-    return ''
-
-
-def too_little_memory() -> str:
-    """Says that a program that uses jax or TensorFlow may have too little memory; '' if not."""
     for flag, name in (('-v', 'RLIMIT_AS'), ('-d', 'RLIMIT_DATA')):
         for size in _limits(name):
             if size < LEAST_ADDRESSES:
