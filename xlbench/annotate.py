@@ -46,9 +46,7 @@ def _make(args: argparse.Namespace) -> int:
     output = pathlib.Path(args.output)
     files.check_new(output)
     scale = studies.load_scale(args.scale)
-    systems = sources.read(
-        args.systems, args.step, args.split, args.tasks, args.task, args.sets
-    )
+    systems = sources.read(args.systems, args.step, args.split, args.tasks, args.task, args.sets)
     study = studies.make(
         systems,
         scale,

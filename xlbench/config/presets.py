@@ -90,9 +90,7 @@ def epoch_steps(scenario: Scenario, batch_size: int) -> int:
     return steps
 
 
-def unpacked(
-    batch_size: int, lengths: dict[str, int], **options: Setting
-) -> dict[str, Setting]:
+def unpacked(batch_size: int, lengths: dict[str, int], **options: Setting) -> dict[str, Setting]:
     """Batches with one example in each row, all of one shape unless `options` say otherwise."""
     rows = dict(batch_size=batch_size, lengths=lengths, packing=False, length_buckets=1)
     return rows | options
@@ -113,9 +111,7 @@ def retrieval_by_cosine() -> dict[str, Setting]:
 
     Cosines lie between -1 and 1: without a scale no softmax over them gets sharp.
     """
-    return dict(
-        name='retrieval', loss='sym_paper', scale=20.0, mask_duplicates=True, chunk_rows=0
-    )
+    return dict(name='retrieval', loss='sym_paper', scale=20.0, mask_duplicates=True, chunk_rows=0)
 
 
 def adamw(learning_rate: float, warmup_steps: float, **options: Setting) -> dict[str, Setting]:

@@ -70,9 +70,7 @@ def folder(
 
 
 @contextlib.contextmanager
-def file(
-    path: str | os.PathLike, *, wait: Callable[[str], None] | None = None
-) -> Iterator[bool]:
+def file(path: str | os.PathLike, *, wait: Callable[[str], None] | None = None) -> Iterator[bool]:
     """Holds one file, or a folder that appears whole, in a `with` block; it need not be there.
 
     What writers of it that were killed left beside it is removed first, except PATH.part, with

@@ -117,4 +117,3 @@ def read(workdir: str | os.PathLike) -> list[Session]:
     return [
         files.parse_json(line, Session, f'{path}:{number}') for number, line in enumerate(lines, 1)
     ]
-
