@@ -18,15 +18,7 @@ from xlbench.settings.optimizer import OPTIMIZERS
 from xlbench.system import errors
 from xlbench.system.errors import UserError
 from xlbench.system.files import Block
-from xlbench.system.ranges import (
-    COMPUTED,
-    Field,
-    Fields,
-    check,
-    check_block,
-    check_keys,
-    fields_of,
-)
+from xlbench.system.ranges import COMPUTED, Field, Fields, check, check_block, check_keys, fields_of
 
 # The blocks of which there is one kind.
 BLOCKS = {
