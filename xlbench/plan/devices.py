@@ -37,7 +37,6 @@ class Gpu(NamedTuple):
     def target(self) -> str:
         """The text of XLA's GpuTargetConfig."""
         major, minor = self.capability
-        speed = round(partitioning.CHIPS[self.kind].memory_speed)
         return f'''gpu_device_info {{
           threads_per_block_limit: 1024 threads_per_warp: 32 threads_per_core_limit: 2048
           shared_memory_per_block: 49152 shared_memory_per_block_optin: {self.shared - 1024}
@@ -45,8 +44,8 @@ class Gpu(NamedTuple):
           fpus_per_core: {64 if self.capability == (8, 0) else 128}
           block_dim_limit_x: 2147483647 block_dim_limit_y: 65535 block_dim_limit_z: 65535
           registers_per_core_limit: 65536 registers_per_block_limit: 65536
-          memory_bandwidth: {speed} l2_cache_size: {self.cache}
-          clock_rate_ghz: {self.clock} device_memory_size: {self.memory}
+          memory_bandwidth: {round(partitioning.CHIPS[self.kind].memory_speed)}
+          l2_cache_size: {self.cache} clock_rate_ghz: {self.clock} device_memory_size: {self.memory}
           cuda_compute_capability {{ major: {major} minor: {minor} }}
         }}
         platform_name: "CUDA" device_description_str: "{self.kind}"
