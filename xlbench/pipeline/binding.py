@@ -175,7 +175,7 @@ class Vocabulary:
     def __hash__(self) -> int:
         return hash(self.is_target)
 
-    # Those of the tokenizer in use; `AddPrefix` writes bos if the model reads it.
+    # Those of the tokenizer in use; `Tokenize` writes bos if the model reads it.
     bos_id = property(lambda self: tokenizer().bos_id)
     eos_id = property(lambda self: tokenizer().eos_id)
     pad_id = property(lambda self: tokenizer().pad_id)

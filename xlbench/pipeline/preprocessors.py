@@ -103,14 +103,7 @@ def tag_target_language(example: Tensors, lang: str) -> Tensors:
 
 
 # ---------------------------------------------------------------------------------------------
-# SeqIO's own steps.
-
-
-def tokenize(
-    dataset: 'tf.data.Dataset', output_features: Mapping[str, Feature]
-) -> 'tf.data.Dataset':
-    """Turns texts into ids; see seqio.preprocessors.tokenize."""
-    return late.seqio().preprocessors.tokenize(dataset, output_features)
+# Steps on ids.
 
 
 def append_eos(
@@ -129,16 +122,18 @@ def cache_here(dataset: 'tf.data.Dataset') -> 'tf.data.Dataset':
     return dataset
 
 
-def is_one_of(step: object, *ours: Callable[..., object]) -> bool:
-    """Returns whether a step is one of these three, or SeqIO's own step of the same kind."""
-    if (seqio := late.loaded_seqio()) is None:
-        return step in ours
-    if isinstance(step, seqio.CacheDatasetPlaceholder):
-        return cache_here in ours
-    steps = seqio.preprocessors
-    ends = dict.fromkeys((steps.append_eos, steps.append_eos_after_trim), append_eos)
-    names = {steps.tokenize: tokenize} | ends
-    return callable(step) and names.get(step, step) in ours
+def kind(step: object) -> str:
+    """Returns what a step of ours or SeqIO's does: 'cache', 'tokenize', 'end'; '' for others."""
+    kinds = [(cache_here, 'cache'), (append_eos, 'end')]
+    if (seqio := late.loaded_seqio()) is not None:
+        if isinstance(step, seqio.CacheDatasetPlaceholder):
+            return 'cache'
+        steps = seqio.preprocessors
+        kinds += [(steps.tokenize, 'tokenize')]
+        kinds += [(steps.append_eos, 'end'), (steps.append_eos_after_trim, 'end')]
+    if isinstance(step, Tokenize):
+        return 'tokenize'
+    return next((kind for known, kind in kinds if step is known), '')
 
 
 def _check_encoder(chosen: Tokenizer, view: str) -> None:
@@ -151,18 +146,23 @@ def _check_encoder(chosen: Tokenizer, view: str) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class AddPrefix:
-    """The step that puts the model's tokens of a language, or of the start, before the ids.
+class Tokenize:
+    """The step from inputs and targets as texts to ids; the texts stay as ..._pretokenized.
 
-    Example, mBART-50, 'en' to 'de': inputs [5, 6], targets [7] -> [en_XX, 5, 6], [de_DE, 7]. The
-    loss covers them, as in mBART's pretraining, so that decoding is the same with and without a
-    forced first token. In retrieval the targets get the tokens of the inputs, BERT:
-    [5, 6], [7] -> [CLS, 5, 6], [CLS, 7].
+    The model's tokens of a language, or of the start, stand before the ids. The loss covers them,
+    as in mBART's pretraining, so that decoding is the same with and without a forced first token.
+    Example, mBART-50, 'en' to 'de': [en_XX, 5, 6], [de_DE, 7]. In retrieval the targets get those
+    of the inputs, BERT: [CLS, 5, 6], [CLS, 7].
+
+    Inputs of two views have a tab between them. Both views have the prefix, and the first one its
+    eos; a later step adds that of the second.
+    Example, BART: ' | a: hi\\t | a: hi' -> <s> Ġ| Ġa : Ġhi </s> <s> Ġ| Ġa : Ġhi
     """
 
     source_lang: str | None = None  # ISO codes of inputs and targets; None if there are several.
     target_lang: str | None = None
     view: str = 'generation'  # Of the task, see `view`.
+    has_views: bool = False  # Of the inputs.
 
     def prefixes(self) -> dict[str, np.ndarray]:
         """Returns the tokens before each feature, [length] int32, of the vocabulary in use."""
@@ -172,44 +172,20 @@ class AddPrefix:
         return {'inputs': source, 'targets': source if self.view == 'retrieval' else target}
 
     def __call__(self, dataset: 'tf.data.Dataset') -> 'tf.data.Dataset':
-        """Puts the tokens before the ids of each example."""
-        tf = late.tensorflow()
-        prefixes = {name: ids for name, ids in self.prefixes().items() if ids.size}
-
-        def prepend(example: Tensors) -> Tensors:
-            return example | {
-                name: tf.concat([ids, example[name]], 0)
-                for name, ids in prefixes.items()
-                if name in example
-            }
-
-        return dataset.map(prepend, num_parallel_calls=tf.data.AUTOTUNE) if prefixes else dataset
-
-
-@dataclasses.dataclass(frozen=True)
-class TokenizeViews:
-    """The step that turns inputs of two views, with a tab between them, and targets into ids.
-
-    Both views have the prefix of the inputs, and the first one its eos; a later step adds that of
-    the second. Example, BART: ' | a: hi\\t | a: hi' -> <s> Ġ| Ġa : Ġhi </s> <s> Ġ| Ġa : Ġhi
-    """
-
-    prefix: AddPrefix = AddPrefix()
-
-    def __call__(self, dataset: 'tf.data.Dataset') -> 'tf.data.Dataset':
-        """Encodes each example; the texts stay as ..._pretokenized."""
-        tf, chosen, prefixes = late.tensorflow(), tokenizer(), self.prefix.prefixes()
+        """Encodes each example."""
+        tf, chosen, prefixes = late.tensorflow(), tokenizer(), self.prefixes()
 
         def encode(text: bytes | np.ndarray, side: str) -> np.ndarray:
-            if side == 'inputs':
+            if self.has_views and side == 'inputs':
                 (ids,) = chosen.encode_views([plain_text(text)], [prefixes[side]])
             else:
-                ids = chosen.encode(plain_text(text), target=True)
+                is_target = side == 'targets' and self.view != 'retrieval'
+                ids = chosen.encode(plain_text(text), is_target)
             return np.concatenate([prefixes[side], ids]).astype(np.int32)
 
         def example(record: Tensors) -> Tensors:
             made = dict(record)
-            for side in ('inputs', 'targets'):
+            for side in prefixes:
                 made[side] = ids_by(functools.partial(encode, side=side), record[side])
                 made[f'{side}_pretokenized'] = record[side]
             return made
@@ -254,8 +230,7 @@ def text_preprocessors(
     return [
         functools.partial(format_text, inputs=inputs, targets=targets, keep=tuple(keep)),
         *tag,
-        tokenize,
-        AddPrefix(source_lang, target_lang),
+        Tokenize(source_lang, target_lang),
         cache_here,
         cut_passage,
         append_eos,
@@ -270,7 +245,7 @@ def view_preprocessors(inputs: str, targets: str, lang: str, keep: Sequence[str]
     return [
         functools.partial(format_text, inputs=inputs, targets=targets, keep=tuple(keep)),
         functools.partial(tag_target_language, lang=lang),
-        TokenizeViews(AddPrefix(lang, lang)),
+        Tokenize(lang, lang, has_views=True),
         cache_here,
         append_eos,
     ]
@@ -284,8 +259,7 @@ def retrieval_preprocessors(inputs: str, targets: str, keep: Sequence[str] = ())
     """
     return [
         functools.partial(format_text, inputs=inputs, targets=targets, keep=tuple(keep)),
-        tokenize,
-        AddPrefix(view='retrieval'),
+        Tokenize(view='retrieval'),
         cache_here,
         append_eos,
     ]

@@ -114,7 +114,7 @@ def view(task: DeclaredTask) -> str:
 
 def has_views(task: DeclaredTask) -> bool:
     """Returns whether the inputs of a task have two views."""
-    return any(isinstance(step, preprocessors.TokenizeViews) for step in task.preprocessors)
+    return any(getattr(step, 'has_views', False) for step in task.preprocessors)
 
 
 _waiting: dict[str, DeclaredTask | DeclaredMixture] = {}  # Not yet in SeqIO's registries.

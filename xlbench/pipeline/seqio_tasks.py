@@ -234,14 +234,21 @@ def _agree(pieces: Sequence[str], chosen: tokenizers.Tokenizer) -> bool:
 # Examples.
 
 
-def complete_record(
-    task: pipeline.DeclaredTask, example: Mapping[str, Any], record: prepared.Record
-) -> prepared.Record:
-    """Completes the record of an example of SeqIO's pipeline with what evaluation reads.
+def record_of(task: pipeline.DeclaredTask, example: Mapping[str, Any]) -> prepared.Record:
+    """Returns an example of SeqIO's pipeline as the record that training and evaluation read.
 
-    <side>_pretokenized is decoded from the ids if the task does not make it. For a postprocessor,
-    `example` has the fields that are neither ids nor texts, as JSON; see xlbench/data/postprocess.
+    It has the ids, and texts and numbers as text. <side>_pretokenized is decoded from the ids if
+    the task does not make it. For a postprocessor, `example` has the fields that are neither ids
+    nor texts, as JSON; see xlbench/data/postprocess.
     """
+    record: dict[str, Any] = {}
+    for name, value in example.items():
+        if isinstance(value, bytes):
+            record[name] = value.decode()
+        elif name in task.output_features:
+            record[name] = value
+        elif np.ndim(value) == 0 and not isinstance(value, dict):
+            record[name] = str(value)
     for name in _SIDES:
         shown = f'{name}_pretokenized'
         if name not in record:
@@ -253,12 +260,9 @@ def complete_record(
             vocabulary = task.output_features[name].vocabulary
             record[shown] = vocabulary.decode(np.asarray(record[name]).tolist())
     if task.postprocessor is not None:
-        kept = (set(example) - set(record)) | {
-            name
-            for name in set(example) & set(record)
-            if not isinstance(example[name], bytes) and name not in task.output_features
-        }
-        record['example'] = json.dumps({name: _plain(example[name]) for name in sorted(kept)})
+        texts = {name for name, value in example.items() if isinstance(value, bytes)}
+        kept = sorted(set(example) - texts - set(task.output_features))
+        record['example'] = json.dumps({name: _plain(example[name]) for name in kept})
     return record
 
 
