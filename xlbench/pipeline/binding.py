@@ -129,25 +129,13 @@ def ids_by(function: Callable[..., np.ndarray], tensor: 'tf.Tensor') -> 'tf.Tens
     return ids
 
 
+@dataclasses.dataclass(frozen=True)
 class PlainVocabulary:
     """A vocabulary in SeqIO's sense that leaves ids as they are, without importing SeqIO."""
 
-    extra_ids = 0
+    vocab_size: int  # The number of ids.
+    extra_ids = pad_id = 0
     bos_id = eos_id = unk_id = None
-    pad_id = 0
-
-    def __init__(self, size: int):
-        self._size = size
-
-    @property
-    def vocab_size(self) -> int:
-        """The number of ids."""
-        return self._size
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PlainVocabulary) and (
-            (type(other), other.vocab_size) == (type(self), self.vocab_size)
-        )
 
     def encode(self, s: Sequence[int]) -> Sequence[int]:
         """Returns the ids."""
@@ -156,25 +144,15 @@ class PlainVocabulary:
     decode = encode_tf = decode_tf = encode
 
 
+@dataclasses.dataclass(frozen=True)
 class Vocabulary:
-    """SeqIO's view of the tokenizer in use, for 'inputs' or 'targets'.
+    """SeqIO's view of the tokenizer in use, for inputs or for targets."""
 
-    Attributes:
-      view: of a task whose targets have this vocabulary.
-    """
-
+    is_target: bool
     extra_ids = 0
 
-    def __init__(self, feature: str):
-        self.is_target = feature == 'targets'
-        self.view = 'generation' if self.is_target else 'retrieval'
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Vocabulary) and self.is_target == other.is_target
-
-    def __hash__(self) -> int:
-        return hash(self.is_target)
-
+    # Of a task whose targets have this vocabulary.
+    view = property(lambda self: 'generation' if self.is_target else 'retrieval')
     # Those of the tokenizer in use; `Tokenize` writes bos if the model reads it.
     bos_id = property(lambda self: tokenizer().bos_id)
     eos_id = property(lambda self: tokenizer().eos_id)
@@ -193,10 +171,7 @@ class Vocabulary:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Returns the text of ids up to the first eos."""
-        chosen = tokenizer()
-        known = [i if i < chosen.vocab_size or self.unk_id is None else self.unk_id for i in ids]
-        end = known.index(self.eos_id) + 1 if self.eos_id in known else None
-        return chosen.decode(known[:end])
+        return tokenizer().decode(ids)
 
     def encode_tf(self, s: 'tf.Tensor') -> 'tf.Tensor':
         """Encodes a text of TensorFlow: [length] int32."""
@@ -214,12 +189,8 @@ class Vocabulary:
         tf, chosen = late.tensorflow(), tokenizer()
 
         def decode(ids: np.ndarray) -> np.ndarray:
-            if chosen.unk_id >= 0:
-                ids = np.where(ids < chosen.vocab_size, ids, chosen.unk_id)
-            ended = np.cumsum(ids == chosen.eos_id, -1) > (ids == chosen.eos_id)
-            rows = np.where(ended, chosen.pad_id, ids).reshape(-1, ids.shape[-1])
-            texts = [text.encode() for text in chosen.decode_batch(rows)]
-            return np.array(texts, object).reshape(ids.shape[:-1])
+            texts = chosen.decode_batch(ids.reshape(-1, ids.shape[-1]))
+            return np.array([text.encode() for text in texts], object).reshape(ids.shape[:-1])
 
         texts = tf.numpy_function(decode, [ids], tf.string)
         texts.set_shape(ids.shape[:-1])
@@ -245,7 +216,7 @@ class Feature:
         return late.tensorflow().int32
 
 
-_VOCABULARIES = {side: Vocabulary(side) for side in SIDES}
+_VOCABULARIES = {side: Vocabulary(side == 'targets') for side in SIDES}
 
 
 def vocabulary(feature: str = 'inputs') -> Vocabulary:

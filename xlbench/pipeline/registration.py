@@ -5,7 +5,7 @@ import functools
 import operator
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from xlbench.data import conllu, readers, rows
 from xlbench.pipeline import registry, scoring
@@ -174,11 +174,13 @@ def register_classification_task(
         return record | {'label': rows.label(row[label], label)}
 
     return _add_labelled(
-        _Labelled('classification', name, files, labels, lang, metrics, headline, shots),
+        'classification',
         functools.partial(read_rows, [*keys, label, *keep], files.layout, record_of),
         [*names, *keep, 'label'],
         lambda known, bucket: classification_preprocessors(known, names, [*keep, *bucket]),
-    )
+        name=name, files=files, labels=labels, lang=lang, metrics=metrics, headline=headline,
+        shots=shots,
+    )  # fmt: skip
 
 
 @declares
@@ -214,35 +216,31 @@ def register_tagging_task(
     Example: docs/your_own.md.
     """
     files, reading = _tagged_files(name, files, words, tags, word_column, tag_column)
-    task = _Labelled('tagging', name, files, labels, lang, metrics, headline, shots)
-    return _add_labelled(task, reading, ('words', 'tags'), tagging_preprocessors)
-
-
-class _Labelled(NamedTuple):
-    """The arguments that both functions for tasks with labels take."""
-
-    view: str
-    name: str
-    files: Files
-    labels: Sequence[str] | None
-    lang: str | None
-    metrics: Sequence[scoring.Metric] | None
-    headline: str | None
-    shots: Shots | None
+    return _add_labelled(
+        'tagging', reading, ('words', 'tags'), tagging_preprocessors, name=name, files=files,
+        labels=labels, lang=lang, metrics=metrics, headline=headline, shots=shots,
+    )  # fmt: skip
 
 
 def _add_labelled(
-    task: _Labelled,
+    view: str,
     reading: Callable[[Labels | None], Read],
     fields: Sequence[str],
     steps: Callable[[Labels, Sequence[str]], Sequence[Callable[..., Any]]],
+    *,
+    name: str,
+    files: Files,
+    labels: Sequence[str] | None,
+    lang: str | None,
+    metrics: Sequence[scoring.Metric] | None,
+    headline: str | None,
+    shots: Shots | None,
 ) -> DeclaredTask:
     """Adds a task with labels: those of the user, or else those of its split 'train'.
 
     `reading` makes the reader of a file from the labels that records may have (None: any), and
     `steps` the preprocessors from the labels and the further fields to keep.
     """
-    view, name, files, labels, lang, metrics, headline, shots = task
     if shots and 'train' not in files:
         raise errors.UserError(f"task {name} has no split 'train' to draw shots from")
     known = known_labels(name, files, labels, reading(None), view)
@@ -380,7 +378,14 @@ def _parallel_source(
     def record_of(row: rows.Values) -> readers.Record:
         return {side: rows.text(row[key], key) for side, key in zip(sides, columns, strict=True)}
 
-    def read_file(path: str) -> Iterator[readers.Item]:
+    def read_file(path: str, *others: str) -> Iterator[readers.Item]:
+        if len(others) == 1:
+            return readers.read_parallel(path, *others, *([side] for side in sides))
+        if others:
+            raise errors.UserError(
+                f'{name}: a pair has {len(others) + 1} files, {", ".join((path, *others))}; '
+                'name two whose lines belong together'
+            )
         if layout := layout_of(path):
             return read_rows(columns, layout, record_of)(path)
         items = readers.read_tmx(path, *langs)
@@ -390,19 +395,5 @@ def _parallel_source(
             for item in items
         )
 
-    def read_pair(split: str, paths: Sequence[str]) -> Iterator[readers.Item]:
-        if len(paths) != 2:
-            raise errors.UserError(
-                f'{name}: split {split!r} has {len(paths)} files, {", ".join(paths)}; '
-                'name two whose lines belong together'
-            )
-        return readers.read_parallel(*paths, *([side] for side in sides))
-
-    return file_source(
-        files,
-        read_file,
-        ('inputs', 'targets'),
-        (lang, langs[lang == langs[0]]),
-        layout_of=layout_of,
-        read_pair=read_pair,
-    )
+    to = langs[lang == langs[0]]
+    return file_source(files, read_file, ('inputs', 'targets'), (lang, to), layout_of=layout_of)

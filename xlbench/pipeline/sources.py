@@ -14,13 +14,18 @@ from xlbench.system import errors
 if TYPE_CHECKING:
     import tensorflow as tf
 
-Stamps = tuple[tuple[int, int], ...]  # Size and time of each file.
+Stamps = tuple[tuple[str, int, int], ...]  # Path, size and time of each file.
 CHUNK = 1024  # Records that cross from Python to TensorFlow at once.
 
 
 def below_root(path: str) -> str:
     """Joins a relative path to the data root."""
     return os.path.join(root(), os.path.expanduser(path))
+
+
+def stamps(paths: Sequence[str]) -> Stamps:
+    """Returns what tells versions of files apart."""
+    return tuple((p, (s := os.stat(p)).st_size, s.st_mtime_ns) for p in paths)
 
 
 def count_lines(split: str, path: str, *others: str) -> int:
@@ -93,12 +98,11 @@ class RecordSource:
 
     def num_input_examples(self, split: str) -> int:
         """Counts the examples of a split."""
-        paths = self.paths(split)
-        stamps = tuple((os.path.getsize(p), os.stat(p).st_mtime_ns) for p in paths)
-        return self._counted(split, tuple(paths), stamps)
+        return self._counted(split, stamps(self.paths(split)))
 
     @functools.lru_cache(maxsize=64)  # noqa: B019 - sources live as long as the registry.
-    def _counted(self, split: str, paths: tuple[str, ...], stamps: Stamps) -> int:
+    def _counted(self, split: str, files: Stamps) -> int:
+        paths = [path for path, *_ in files]
         if self.count is not None:
             return self.count(split, *paths)
         records = sum(isinstance(item, dict) for item in self.read(split, *paths))

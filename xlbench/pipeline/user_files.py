@@ -15,7 +15,7 @@ from xlbench.data import buckets, readers, rows
 from xlbench.pipeline import registry
 from xlbench.pipeline.binding import Labels
 from xlbench.pipeline.registry import Metric
-from xlbench.pipeline.sources import RecordSource, Stamps, below_root
+from xlbench.pipeline.sources import RecordSource, Stamps, below_root, stamps
 from xlbench.system import errors
 
 
@@ -184,7 +184,7 @@ class Shots:
             yield from (pool[place] | {'bucket': str(index)} for place in places)
 
 
-Read = Callable[[str], Iterator[readers.Item]]
+Read = Callable[..., Iterator[readers.Item]]  # A path, or the paths of a pair -> records.
 
 
 def file_source(
@@ -196,7 +196,6 @@ def file_source(
     layout_of: Callable[[str], rows.Layout | None] | None = None,
     also: Sequence[str] = (),
     shots: Shots | None = None,
-    read_pair: Callable[[str, Sequence[str]], Iterator[readers.Item]] | None = None,
 ) -> RecordSource:
     """Returns the source of the records of a user's files.
 
@@ -206,7 +205,6 @@ def file_source(
         records; by default that of `files`.
       also: splits whose files decide the records of every split.
       shots: the few-shot buckets that become further splits.
-      read_pair: (split, paths of two aligned files) -> records.
 
     Raises:
       UserError: a file of rows has no known format.
@@ -219,23 +217,25 @@ def file_source(
             layout.format_of(place)
     drawn = shots.splits if shots else {}
 
+    def place_of(split: str) -> str | Hub | Sequence[str]:
+        return files['train' if split in drawn else split]
+
     def patterns(split: str) -> list[str]:
-        place = files['train' if split in drawn else split]
+        place = place_of(split)
         if isinstance(place, Hub):
             return place.paths()
         if isinstance(place, str):
             return [rows.in_folder(below_root(place))]
-        return list(place)
+        return [*map(below_root, place)]
 
     def own_paths(split: str, paths: Sequence[str]) -> Sequence[str]:
         # The files of `also` come last.
         return paths[: sum(len(readers.find(path)) for path in patterns(split))]
 
     def read(split: str, *paths: str) -> Iterator[readers.Item]:
-        if read_pair and split in files and _is_pair(files[split]):
-            yield from read_pair(split, paths)
-            return
-        records = (record for path in own_paths(split, paths) for record in read_file(path))
+        own = own_paths(split, paths)
+        items = [own] if _is_pair(place_of(split)) else [(path,) for path in own]
+        records = (record for item in items for record in read_file(*item))
         if shots and split in drawn:
             yield from shots.draw(records, drawn[split])
         elif shots:
@@ -244,7 +244,7 @@ def file_source(
             yield from records
 
     def count(split: str, *paths: str) -> int:
-        if split in files and _is_pair(files[split]):
+        if _is_pair(place_of(split)):
             return readers.count_lines(paths[0])
         places = () if split in drawn else own_paths(split, paths)
         layouts = list(filter(None, map(layout_of, places)))
@@ -302,11 +302,10 @@ def known_labels(
         )
 
     @functools.lru_cache(maxsize=8)
-    def of_files(paths: tuple[str, ...], stamps: Stamps) -> tuple[str, ...]:
-        del stamps  # Other files of the same name have others.
+    def of_files(files: Stamps) -> tuple[str, ...]:
         there: set[str] = set()
         bad = None
-        for record in (record for path in paths for record in read(path)):
+        for record in (record for path, *_ in files for record in read(path)):
             if isinstance(record, dict):
                 there.update(_labels_in(record, view))
             elif isinstance(record, readers.BadRecord):  # Reading the examples reports it, too.
@@ -322,11 +321,7 @@ def known_labels(
         is_number = all(re.fullmatch('-?[0-9]+', label) for label in there)
         return tuple(sorted(there, key=int if is_number else None))
 
-    def read_labels() -> tuple[str, ...]:
-        paths = tuple(registry.task(name).source.paths('train'))
-        return of_files(paths, tuple((os.path.getsize(p), os.stat(p).st_mtime_ns) for p in paths))
-
-    return Labels(read_labels, view)
+    return Labels(lambda: of_files(stamps(registry.task(name).source.paths('train'))), view)
 
 
 def _labels_in(record: readers.Record, view: str) -> list[str]:
