@@ -234,7 +234,8 @@ def file_source(
 
     def read(split: str, *paths: str) -> Iterator[readers.Item]:
         own = own_paths(split, paths)
-        items = [own] if _is_pair(place_of(split)) else [(path,) for path in own]
+        is_pair = _is_pair(place_of(split))
+        items: list[Sequence[str]] = [own] if is_pair else [[path] for path in own]
         records = (record for item in items for record in read_file(*item))
         if shots and split in drawn:
             yield from shots.draw(records, drawn[split])
