@@ -213,16 +213,12 @@ def translate(
 class Template:
     """An engine whose model or file may be another one for each pair of languages.
 
-    In its name {source} and {target} stand for the codes of the languages. The fields are the
+    In its name {source} and {target} stand for the codes of the languages. Both fields are the
     arguments of `engines.find`.
     """
 
     spec: str
-    version: str = ''
-    timeout: float = 600.0
-    prefix: str = ''
-    batch_size: int = 0
-    decoding: tuple[tuple[str, Setting], ...] = ()
+    settings: tuple[tuple[str, Setting], ...] = ()  # The other arguments.
 
     def name(self, source: str, target: str) -> str:
         """The engine's name for a pair of languages."""
@@ -232,24 +228,22 @@ class Template:
 
     def engine(self, source: str, target: str) -> Engine:
         """The engine for a pair of languages; a process keeps the last two."""
-        return _engine(dataclasses.replace(self, spec=self.name(source, target)))
+        return _engine(self.name(source, target), self.settings)
 
     def job(self, source: str, target: str) -> Job:
         """A job without a folder of kept translations, see Job; a process keeps the last two."""
-        return _job(dataclasses.replace(self, spec=self.name(source, target)), source, target)
+        return _job(self, source, target)
 
 
 @functools.lru_cache(maxsize=2)
-def _engine(named: Template) -> Engine:
-    settings = vars(named) | dict(named.decoding)
-    del settings['decoding']
-    return engines.find(**settings)
+def _engine(name: str, settings: tuple[tuple[str, Setting], ...]) -> Engine:
+    return engines.find(name, **dict(settings))
 
 
 # There and back: the models of other pairs leave the memory.
 @functools.lru_cache(maxsize=2)
-def _job(named: Template, source: str, target: str) -> Job:
-    return Job(_engine(named), source, target)
+def _job(template: Template, source: str, target: str) -> Job:
+    return Job(template.engine(source, target), source, target)
 
 
 def template_of(args: argparse.Namespace, pairs: Sequence[tuple[str, str]]) -> Template:
@@ -258,10 +252,11 @@ def template_of(args: argparse.Namespace, pairs: Sequence[tuple[str, str]]) -> T
     Raises:
       UserError: it does not take the settings, or a model that it stands for is not there.
     """
-    options = decoding.given_options(args)
-    engines.check_settings(args.engine, args.prefix, args.batch_size, options)
-    settings = args.engine_version, args.timeout, args.prefix, args.batch_size
-    template = Template(args.engine, *settings, tuple(sorted(options.items())))
+    settings = decoding.given_options(args)
+    engines.check_settings(args.engine, args.prefix, args.batch_size, settings)
+    settings |= {'version': args.engine_version, 'timeout': args.timeout}
+    settings |= {'prefix': args.prefix, 'batch_size': args.batch_size}
+    template = Template(args.engine, tuple(sorted(settings.items())))
     for name in dict.fromkeys(template.name(*pair) for pair in pairs):
         if engines.is_model(name):
             config_lib.check_source(name, '--engine')
