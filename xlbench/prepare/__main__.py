@@ -150,9 +150,7 @@ def main(argv: Sequence[str]) -> int:
             scratch = os.path.join(root, 'prepared', prepared.vocabulary_folder(flags.vocabulary))
             engine = stages.of_flags(flags, scratch, 1)
             chosen['elsewhere'] = functools.partial(distributed.run, **chosen, engine=engine)
-        else:
-            chosen['workers'] = flags.workers
-        mixtures.prepare(flags.mixture or '', flags.split, **chosen)
+        mixtures.prepare(flags.mixture or '', flags.split, workers=flags.workers, **chosen)
     except KeyboardInterrupt:
         line = 'stopped by Ctrl-C; finished data stays, and the same command continues'
         print(f'error: {line}', file=sys.stderr)

@@ -22,7 +22,7 @@ import functools
 import itertools
 import operator
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -131,7 +131,6 @@ def _shards(sizes: Sequence[int], size: int) -> Iterator[list[Piece]]:
 
 def run(
     jobs: Sequence[Job],
-    finished: Callable[[Done], None],
     *,
     engine: Engine,
     root: str,
@@ -139,12 +138,11 @@ def run(
     skip_bad: int = 0,
     force: bool = False,
     shard_examples: int = prepared.SHARD_EXAMPLES,
-) -> None:
-    """Prepares jobs on an engine; all of them are there at its end, or none.
+) -> Iterator[Done]:
+    """Prepares jobs on an engine, and yields the results; at its end all are there, or none.
 
     Root and vocabulary, which are bound as well, and `skip_bad` are as `mixtures.prepare` takes
-    them. `finished` is called with each result. With `force`, what another process has made in the
-    meantime is made again.
+    them. With `force`, what another process has made in the meantime is made again.
     """
     if not jobs:
         return
@@ -155,8 +153,7 @@ def run(
         scratch = os.path.abspath(stack.enter_context(prepared.scratch(parent, 'beam')))
         held = [jobs_lib.alone(root, vocabulary, job, force) for job in jobs]
         there = dict(zip(jobs, map(stack.enter_context, held), strict=True))
-        for done in filter(None, there.values()):
-            finished(done)
+        yield from filter(None, there.values())
         jobs = [job for job, done in there.items() if done is None]
         if not jobs:
             return
@@ -198,4 +195,4 @@ def run(
         for job, entries in written.items():
             writers[job].adopt(sorted(entries, key=operator.itemgetter('file')))
     for job in jobs:
-        finished(jobs_lib.just_made(root, vocabulary, job))
+        yield jobs_lib.just_made(root, vocabulary, job)

@@ -15,7 +15,7 @@ from xlbench import pipeline
 from xlbench.benchmarks import languages
 from xlbench.data import postprocess, prepared, readers, tokenizers
 from xlbench.data.prepared import InputEntry, Manifest
-from xlbench.pipeline import late, registry, scoring, seqio_tasks
+from xlbench.pipeline import late, registry, seqio_tasks
 from xlbench.prepare import examples
 from xlbench.system import errors
 from xlbench.system.work import in_flight
@@ -147,7 +147,7 @@ def manifest_of(job: Job, root: str, inputs: list[InputEntry]) -> Any:
         'task': task.name,
         'split': split,
         'splits': list(task.splits),
-        'view': pipeline.view(task),
+        **pipeline.described(job.task),
         'labels': list(pipeline.labels(task)),  # Of targets that are labels: id = place.
         'features': {
             name: {'pad_id': tokenizer.pad_id, 'eos_id': tokenizer.eos_id}
@@ -157,12 +157,9 @@ def manifest_of(job: Job, root: str, inputs: list[InputEntry]) -> Any:
         'answer_mark': tokenizer.answer_mark(),
         **({'segment_marks': tokenizer.segment_marks()} if registry.has_views(task) else {}),
         'source_lang': getattr(task.source, 'source_lang', None),
-        'target_lang': getattr(task.source, 'target_lang', None),
         'languages': languages.registered(
             getattr(task.source, f'{side}_lang', None) for side in ('source', 'target')
         ),
-        'headline': pipeline.headline(task),
-        'metrics': scoring.metric_specs(task),
         'inputs': inputs,
         'patterns': [_relative(path, root) for path in patterns],
         # A function reads what nobody can compare with what it read before.
