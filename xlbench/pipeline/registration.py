@@ -253,10 +253,12 @@ def _add_labelled(
     )
 
 
-# Formats of tagged words that are not rows, and the endings of their files.
-_FORMATS: dict[str, Callable[..., Iterator[readers.Item]]] = {
-    'conll': conllu.read_conll, 'conllu': conllu.read_conllu, 'iob2': conllu.read_iob2,
-}  # fmt: skip
+# Formats of tagged words that are not rows: their readers, and the numbers that columns may have.
+_FORMATS: dict[str, tuple[Callable[..., Iterator[readers.Item]], range]] = {
+    'conll': (conllu.read_conll, range(-1, 1000)),
+    'conllu': (conllu.read_conllu, range(conllu.COLUMNS)),
+    'iob2': (conllu.read_iob2, range(0)),
+}
 _TAGGED_ENDINGS = {'.conllu': 'conllu', '.iob2': 'iob2'}
 _TAGGED_ENDINGS |= dict.fromkeys(('.conll', '.bio', '.iob', '.tsv', '.txt'), 'conll')
 
@@ -273,30 +275,25 @@ def _tagged_files(
         named = ', '.join(str(format or 'rows') for format in (kind, *others))
         raise errors.UserError(f'task {name}: its files have the formats {named}')
     files = dataclasses.replace(files, format=kind)
-    if kind in _FORMATS:
-        read = _tagged_reader(name, kind, word_column, tag_column)
-        return files, lambda known: with_labels(read, known) if known else read
-    if kind is not None and kind not in rows.FORMATS:
-        raise errors.unknown('format', kind, (*_FORMATS, *rows.FORMATS))
-    record_of = functools.partial(_tagged_record, words=words, tags=tags)
-    return files, functools.partial(read_rows, [words, tags], files.layout, record_of)
-
-
-def _tagged_reader(name: str, kind: str, word_column: int, tag_column: int | None) -> Read:
-    """The reader of a format of tagged words; UserError for columns that it does not have."""
+    if kind not in _FORMATS:
+        if kind is not None:
+            errors.check_known('format', kind, (*_FORMATS, *rows.FORMATS))
+        record_of = functools.partial(_tagged_record, words=words, tags=tags)
+        return files, functools.partial(read_rows, [words, tags], files.layout, record_of)
+    read_format, allowed = _FORMATS[kind]
     columns = {} if tag_column is None else {'tag_column': tag_column}
     if kind == 'conll':
         columns['word_column'] = word_column
-    if kind == 'iob2' and columns:
-        raise errors.UserError(f'task {name}: the columns of iob2 are what they are')
-    allowed = range(-1, 1000) if kind == 'conll' else range(conllu.COLUMNS)
     for argument, column in columns.items():
+        if not allowed:
+            raise errors.UserError(f'task {name}: the columns of {kind} are what they are')
         if column not in allowed:
             raise errors.UserError(
                 f'task {name}: {argument} is {column}; columns are counted from 0'
                 + (f', and conllu has {conllu.COLUMNS}' if kind == 'conllu' else '')
             )
-    return functools.partial(_FORMATS[kind], **columns)
+    read = functools.partial(read_format, **columns)
+    return files, lambda known: with_labels(read, known) if known else read
 
 
 def _tagged_record(row: rows.Values, words: str, tags: str) -> readers.Record:
