@@ -62,6 +62,8 @@ class Form:
             raise UserError(f'name the fields to translate: --field with {takes}, and commas')
         if name == 'tsv' and not all(re.fullmatch('[1-9][0-9]{0,3}', field) for field in fields):
             raise UserError(f'--field={",".join(fields)}; for TSV it has column numbers, from 1')
+        if name == 'tsv':
+            self._fields = tuple(sorted({*fields}, key=int))
 
     def read(self, path: str) -> Iterator[Record]:
         """The records of a file, packed or not; UserError for a malformed one."""
