@@ -42,44 +42,26 @@ def is_visible(task: pipeline.DeclaredTask) -> bool:
     return ours or _is(task.source, 'FileDataSource', 'TfdsDataSource')
 
 
-def source_paths(task: pipeline.DeclaredTask, split: str) -> list[str]:
-    """Returns the known files of a split; UserError if one is missing."""
+def source_files(task: pipeline.DeclaredTask, split: str) -> tuple[list[str], list[str]]:
+    """Returns the known files of a split, and their patterns, see `readers.find`.
+
+    UserError if a file is missing.
+    """
     source = task.source
     if isinstance(source, pipeline.RecordSource):
-        return source.paths(split)
-    if _is(source, 'FileDataSource'):
-        patterns = _patterns(source, split)
-        paths = [path for path in source.list_shards(split) if _is_local(path)]
-        wanted = paths or (patterns if all(map(_is_local, patterns)) else [])
-        if missing := [path for path in wanted if not os.path.isfile(path)]:
-            raise errors.UserError(
-                f'there is no file {missing[0]} (task {task.name}, split {split!r})'
-            )
-        return [os.path.abspath(path) for path in paths]
+        return source.paths(split), source.patterns(split)
     if _is(source, 'TfdsDataSource'):
-        return _tfds_paths(task, source, split)
-    return []
-
-
-def source_patterns(task: pipeline.DeclaredTask, split: str) -> list[str]:
-    """Returns the patterns of the files of a split; see `readers.find`."""
-    source = task.source
-    if isinstance(source, pipeline.RecordSource):
-        return source.patterns(split)
-    if _is(source, 'FileDataSource'):
-        return [os.path.abspath(path) for path in _patterns(source, split) if _is_local(path)]
-    return []
-
-
-def draws(task: pipeline.DeclaredTask, split: str) -> int:
-    """Counts the records of each example of a split; see RecordSource."""
-    source = task.source
-    return source.draws(split) if isinstance(source, pipeline.RecordSource) else 1
-
-
-def _patterns(source: 'seqio.FileDataSource', split: str) -> list[str]:
+        return _tfds_paths(task, source, split), []
+    if not _is(source, 'FileDataSource'):
+        return [], []
     named = source._split_to_filepattern[split]  # SeqIO shows it in no other way.
-    return [os.fspath(n) for n in ([named] if isinstance(named, str | os.PathLike) else named)]
+    every = [os.fspath(n) for n in ([named] if isinstance(named, str | os.PathLike) else named)]
+    patterns = [pattern for pattern in every if _is_local(pattern)]
+    paths = [path for path in source.list_shards(split) if _is_local(path)]
+    wanted = paths or (patterns if len(patterns) == len(every) else [])
+    if missing := [path for path in wanted if not os.path.isfile(path)]:
+        raise errors.UserError(f'there is no file {missing[0]} (task {task.name}, split {split!r})')
+    return [*map(os.path.abspath, paths)], [*map(os.path.abspath, patterns)]
 
 
 def _is_local(path: str) -> bool:

@@ -246,7 +246,7 @@ def measure(
 
 def _has_files(task: DeclaredTask, split: str) -> bool:
     try:
-        return bool(seqio_tasks.source_paths(task, split))
+        return bool(seqio_tasks.source_files(task, split)[0])
     except errors.UserError:
         return False
 

@@ -126,7 +126,7 @@ def input_paths(job: Job) -> list[str]:
     """Lists the files that a job is made from; UserError if one is missing."""
     task = registry.task(job.task)
     with registry.blaming(task.name):
-        paths = seqio_tasks.source_paths(task, job.split)
+        paths, _ = seqio_tasks.source_files(task, job.split)
     # A task file of the user's own is no part of the code's fingerprint.
     task_file = registry.user_task_file(task.name)
     return [*paths, *seqio_tasks.vocabulary_paths(task), *([task_file] if task_file else [])]
@@ -140,9 +140,9 @@ def manifest_of(job: Job, root: str, inputs: list[InputEntry]) -> Any:
     """Returns what a Manifest has before reading; `inputs` are the `input_entry` of the files."""
     tokenizer = pipeline.tokenizer()
     task, split = registry.task(job.task), job.split
-    patterns = seqio_tasks.source_patterns(task, split)
+    _, patterns = seqio_tasks.source_files(task, split)
     is_sample = os.path.isfile(os.path.join(root, 'SAMPLE.json'))
-    draws = seqio_tasks.draws(task, split)
+    draws = task.source.draws(split) if isinstance(task.source, pipeline.RecordSource) else 1
     return {
         'task': task.name,
         'split': split,
@@ -176,7 +176,7 @@ def complete(
 ) -> None:
     """Adds the records that were skipped or left out; UserError if the job cannot be used."""
     if not num_examples:
-        paths = seqio_tasks.source_paths(registry.task(job.task), job.split)
+        paths, _ = seqio_tasks.source_files(registry.task(job.task), job.split)
         place = f', in {paths[0]}{" and others" if paths[1:] else ""}' if paths else ''
         raise errors.UserError(f'{job} has no usable examples{place}')
     read = [{k: v for k, v in entry.items() if k != 'sha256'} for entry in manifest['inputs']]

@@ -81,7 +81,8 @@ def _size(task: pipeline.DeclaredTask, job: Job) -> Size:
     size = sum(os.path.getsize(path) for path in jobs_lib.input_paths(job))
     with registry.blaming(task.name):
         count = task.num_input_examples(job.split) or 0
-        return Size(size, count * seqio_tasks.draws(task, job.split))
+        ours = isinstance(task.source, pipeline.RecordSource)
+        return Size(size, count * (task.source.draws(job.split) if ours else 1))
 
 
 def up_to_date(root: str, vocabulary: str, job: Job) -> Done | None:
