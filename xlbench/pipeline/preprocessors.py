@@ -122,18 +122,16 @@ def cache_here(dataset: 'tf.data.Dataset') -> 'tf.data.Dataset':
     return dataset
 
 
-def kind(step: object) -> str:
-    """Returns what a step of ours or SeqIO's does: 'cache', 'tokenize', 'end'; '' for others."""
-    kinds = [(cache_here, 'cache'), (append_eos, 'end')]
-    if (seqio := late.loaded_seqio()) is not None:
-        if isinstance(step, seqio.CacheDatasetPlaceholder):
-            return 'cache'
-        steps = seqio.preprocessors
-        kinds += [(steps.tokenize, 'tokenize')]
-        kinds += [(steps.append_eos, 'end'), (steps.append_eos_after_trim, 'end')]
-    if isinstance(step, Tokenize):
-        return 'tokenize'
-    return next((kind for known, kind in kinds if step is known), '')
+def as_ours(step: object) -> object:
+    """Returns our step for one of SeqIO's own of the same kind; other steps as they are."""
+    if (seqio := late.loaded_seqio()) is None:
+        return step
+    steps = seqio.preprocessors
+    if isinstance(step, seqio.CacheDatasetPlaceholder):
+        return cache_here
+    if step is steps.tokenize:
+        return Tokenize(has_prefix=False)
+    return append_eos if step in (steps.append_eos, steps.append_eos_after_trim) else step
 
 
 def _check_encoder(chosen: Tokenizer, view: str) -> None:
@@ -163,31 +161,36 @@ class Tokenize:
     target_lang: str | None = None
     view: str = 'generation'  # Of the task, see `view`.
     has_views: bool = False  # Of the inputs.
+    has_prefix: bool = True
+    # SeqIO gives it to the step that it calls.
+    output_features: Mapping[str, Feature] = dataclasses.field(default_factory=dict, hash=False)
 
     def prefixes(self) -> dict[str, np.ndarray]:
         """Returns the tokens before each feature, [length] int32, of the vocabulary in use."""
         chosen = tokenizer()
         _check_encoder(chosen, self.view)
-        source, target = chosen.prefix_ids(self.source_lang, self.target_lang)
+        source = target = np.zeros(0, np.int32)
+        if self.has_prefix:
+            source, target = chosen.prefix_ids(self.source_lang, self.target_lang)
         return {'inputs': source, 'targets': source if self.view == 'retrieval' else target}
 
     def __call__(self, dataset: 'tf.data.Dataset') -> 'tf.data.Dataset':
-        """Encodes each example."""
+        """Encodes each example; see seqio.preprocessors.tokenize."""
         tf, chosen, prefixes = late.tensorflow(), tokenizer(), self.prefixes()
 
-        def encode(text: bytes | np.ndarray, side: str) -> np.ndarray:
-            if self.has_views and side == 'inputs':
-                (ids,) = chosen.encode_views([plain_text(text)], [prefixes[side]])
-            else:
-                is_target = side == 'targets' and self.view != 'retrieval'
-                ids = chosen.encode(plain_text(text), is_target)
-            return np.concatenate([prefixes[side], ids]).astype(np.int32)
+        def encode_views(text: bytes | np.ndarray) -> np.ndarray:
+            (ids,) = chosen.encode_views([plain_text(text)], [prefixes['inputs']])
+            return ids.astype(np.int32)
 
         def example(record: Tensors) -> Tensors:
             made = dict(record)
-            for side in prefixes:
-                made[side] = ids_by(functools.partial(encode, side=side), record[side])
-                made[f'{side}_pretokenized'] = record[side]
+            for name in self.output_features.keys() & record.keys():
+                if self.has_views and name == 'inputs':
+                    ids = ids_by(encode_views, record[name])
+                else:
+                    ids = self.output_features[name].vocabulary.encode_tf(record[name])
+                made[name] = tf.concat([prefixes[name], ids], 0) if name in prefixes else ids
+                made[f'{name}_pretokenized'] = record[name]
             return made
 
         return dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)

@@ -68,7 +68,8 @@ class Encoding(NamedTuple):
 
 
 def _steps(task: DeclaredTask) -> list[Preprocessor]:
-    return [step for step in task.preprocessors if preprocessors.kind(step) != 'cache']
+    steps: Any = map(preprocessors.as_ours, task.preprocessors)
+    return [step for step in steps if step != preprocessors.cache_here]
 
 
 def _label_step(task: DeclaredTask) -> preprocessors.EncodeLabelled | None:
@@ -84,22 +85,21 @@ class TextSteps(NamedTuple):
 
     task: DeclaredTask
     before: list[Preprocessor]  # Those that make texts.
-    tokenize: Preprocessor
+    tokenize: preprocessors.Tokenize
 
     def encoding(self) -> Encoding:
         """Returns the encoding with the vocabulary in use."""
-        ours = isinstance(self.tokenize, preprocessors.Tokenize)
-        prefixes = self.tokenize.prefixes() if ours else {}
+        prefixes = self.tokenize.prefixes()
         eos = (pipeline.tokenizer().eos_id,)
         sides = {
             name: Side(
                 feature.vocabulary == pipeline.vocabulary('targets'),
-                before=tuple(prefixes[name].tolist()) if ours else (),
+                before=tuple(prefixes[name].tolist()),
                 behind=eos if feature.add_eos else (),
             )
             for name, feature in self.task.output_features.items()
         }
-        return Encoding(sides, registry.has_views(self.task))
+        return Encoding(sides, self.tokenize.has_views)
 
     def on_texts(self) -> Callable[[Texts], Texts] | None:
         """Returns what they do to the fields of the records; None if it takes TensorFlow."""
@@ -128,9 +128,9 @@ def _text_steps(task: DeclaredTask) -> TextSteps | None:
         for name, feature in task.output_features.items()
     )
     # Examples are prepared whole.
-    steps = [step for step in _steps(task) if step != preprocessors.cut_passage]
-    if plain and [preprocessors.kind(step) for step in steps[-2:]] == ['tokenize', 'end']:
-        return TextSteps(task, steps[:-2], steps[-2])
+    match [step for step in _steps(task) if step != preprocessors.cut_passage]:
+        case [*before, preprocessors.Tokenize() as step, preprocessors.append_eos] if plain:
+            return TextSteps(task, before, step)
     return None
 
 
