@@ -1,12 +1,11 @@
 """Imports of TensorFlow and SeqIO, which wait until a dataset is read."""
 
 import contextlib
-import importlib
 import importlib.abc
 import os
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from xlbench.system import errors
 from xlbench.system.machine import Finder, quietly
@@ -17,24 +16,16 @@ _after: list[Callable[[types.ModuleType], None]] = []  # Called with SeqIO once 
 
 def tensorflow() -> types.ModuleType:
     """Imports TensorFlow; UserError if it is not installed."""
-    return _import('tensorflow')
+    with _installed():
+        import tensorflow
+    return tensorflow
 
 
 def seqio() -> types.ModuleType:
     """Imports SeqIO, with all declared tasks in its registries; UserError if it is missing."""
-    return _import('seqio')
-
-
-def _import(name: str) -> types.ModuleType:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name not in _PACKAGES:
-            raise
-        raise errors.UserError(
-            f'this needs {error.name}, which is not installed here (requirements-core.lock is '
-            'without it); install requirements.lock, or prepare the data on another machine'
-        ) from None
+    with _installed():
+        import seqio
+    return seqio
 
 
 def loaded_seqio() -> types.ModuleType | None:
@@ -54,6 +45,20 @@ def when_seqio_is_there(function: Callable[[types.ModuleType], None]) -> None:
     _after.append(function)
     if (module := loaded_seqio()) is not None:
         function(module)
+
+
+@contextlib.contextmanager
+def _installed() -> Iterator[None]:
+    """Turns the error of a package that is not installed into a UserError."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name not in _PACKAGES:
+            raise
+        raise errors.UserError(
+            f'this needs {error.name}, which is not installed here (requirements-core.lock is '
+            'without it); install requirements.lock, or prepare the data on another machine'
+        ) from None
 
 
 class _Loader(importlib.abc.Loader):
