@@ -1,7 +1,7 @@
 """Settings that a dataset is built with: data root, vocabulary, treatment of bad records.
 
 SeqIO finds a task by its name alone, as in `seqio.get_dataset('mtg_qg_en_de', ...)`, and passes it
-no settings. They are in a context variable instead:
+no settings. They are in context variables instead:
 
   with bound('mt5', root='/data'):   in this block, of this thread
   use_vocabulary('mt5', '/data')     from now on, for a notebook or a script
@@ -35,26 +35,14 @@ Item = TypeVar('Item')
 _NO_TOKENIZER: Any = types.SimpleNamespace(name='none', tags='')
 
 
-@dataclasses.dataclass(frozen=True)
-class Binding:
-    """Settings that a dataset is built with."""
-
-    root: str | None = None  # Absolute.
-    tokenizer: tokenizers.Tokenizer | None = None
-    policy: readers.BadRecords | None = None  # None stops at the first bad record.
-
-
-_NOTHING = Binding()
-_binding = contextvars.ContextVar('binding', default=_NOTHING)
-
-
-def _change(**fields: Any) -> None:
-    _binding.set(dataclasses.replace(_binding.get(), **fields))
+_root = contextvars.ContextVar[str | None]('root', default=None)  # Absolute.
+_tokenizer = contextvars.ContextVar[tokenizers.Tokenizer | None]('tokenizer', default=None)
+_policy = contextvars.ContextVar[readers.BadRecords | None]('policy', default=None)
 
 
 def root() -> str:
     """Returns the data root, absolute: that of the binding, else XLBENCH_DATA, else data."""
-    return _binding.get().root or os.path.abspath(os.environ.get('XLBENCH_DATA') or 'data')
+    return _root.get() or os.path.abspath(os.environ.get('XLBENCH_DATA') or 'data')
 
 
 data_root = root  # Where `root` is an argument.
@@ -62,7 +50,7 @@ data_root = root  # Where `root` is an argument.
 
 def use_root(path: str | None) -> None:
     """Sets the data root; None goes back to XLBENCH_DATA."""
-    _change(root=path and os.path.abspath(os.path.expanduser(path)))
+    _root.set(path and os.path.abspath(os.path.expanduser(path)))
 
 
 def use_vocabulary(spec: str, root: str | None = None) -> tokenizers.Tokenizer:
@@ -70,27 +58,27 @@ def use_vocabulary(spec: str, root: str | None = None) -> tokenizers.Tokenizer:
     if root is not None:
         use_root(root)
     chosen = tokenizers.load(spec, data_root())
-    _change(tokenizer=chosen)
+    _tokenizer.set(chosen)
     return chosen
 
 
 @contextlib.contextmanager
 def bound(vocabulary: str | None, root: str) -> Iterator[None]:
     """Binds a vocabulary and a data root in a block; without a vocabulary texts stay texts."""
-    with work.setting(_binding, _binding.get()):  # What is bound in the block ends with it.
-        use_root(root)
-        _change(tokenizer=tokenizers.load(vocabulary, root) if vocabulary else _NO_TOKENIZER)
+    chosen = tokenizers.load(vocabulary, root) if vocabulary else _NO_TOKENIZER
+    with work.setting(_root, _root.get()), work.setting(_tokenizer, chosen):
+        use_root(root)  # What is bound in the block ends with it.
         yield
 
 
 def bad_records(policy: readers.BadRecords) -> contextlib.AbstractContextManager[None]:
     """Sets the treatment of bad records for datasets that are built in this block."""
-    return work.setting(_binding, dataclasses.replace(_binding.get(), policy=policy))
+    return work.setting(_policy, policy)
 
 
 def policy() -> readers.BadRecords:
     """Returns the treatment of bad records; by default the first one stops the reading."""
-    return _binding.get().policy or readers.BadRecords()
+    return _policy.get() or readers.BadRecords()
 
 
 def with_binding(generate: Callable[[], Iterator[Item]]) -> Callable[[], Iterator[Item]]:
@@ -108,7 +96,7 @@ def with_binding(generate: Callable[[], Iterator[Item]]) -> Callable[[], Iterato
 
 def tokenizer() -> tokenizers.Tokenizer:
     """Returns the vocabulary in use."""
-    chosen = _binding.get().tokenizer  # Not `:=`, which AutoGraph cannot read and warns of.
+    chosen = _tokenizer.get()  # Not `:=`, which AutoGraph cannot read and warns of.
     if chosen is None:
         raise errors.UserError(
             "no vocabulary is chosen; call pipeline.use_vocabulary('sample', root) or name another"
@@ -197,7 +185,7 @@ class Vocabulary:
         return texts
 
     def __str__(self) -> str:
-        chosen = _binding.get().tokenizer
+        chosen = _tokenizer.get()
         return f'Vocabulary({chosen.name if chosen else "none chosen yet"})'
 
 
