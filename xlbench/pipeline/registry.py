@@ -47,16 +47,12 @@ class DeclaredTask:
 
     def __post_init__(self):
         self.output_features = dict(sorted(self.output_features.items()))
+        self.postprocess_fn = self.postprocessor  # Under the name that SeqIO's evaluators use.
 
     @property
     def splits(self) -> Sequence[str]:
         """The names of the splits."""
         return self.source.splits
-
-    @property
-    def postprocess_fn(self) -> Callable[..., Any] | None:
-        """The postprocessor, under the name that SeqIO's evaluators use."""
-        return self.postprocessor
 
     def num_input_examples(self, split: str) -> int:
         """Counts the examples of a split before preprocessing."""

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -134,18 +135,10 @@ class RecordSource:
     def chunks(self, split: str, paths: Sequence[str]) -> Iterator[dict[str, Sequence[str]]]:
         """Yields the records of files of a split in chunks: {field: up to CHUNK texts}."""
         bad = policy()
-        records: list[readers.Record] = []
         try:
-            for record in bad.usable(self.read(split, *paths)):
-                records.append(record)
-                if len(records) == CHUNK:
-                    yield self._columns(records)
-                    records = []
+            usable = bad.usable(self.read(split, *paths))
+            while records := list(itertools.islice(usable, CHUNK)):
+                yield {name: [record[name] for record in records] for name in self.fields}
         except errors.UserError as error:
             bad.error = error
             raise
-        if records:
-            yield self._columns(records)
-
-    def _columns(self, records: Sequence[readers.Record]) -> dict[str, Sequence[str]]:
-        return {name: [record[name] for record in records] for name in self.fields}
