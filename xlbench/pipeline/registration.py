@@ -241,7 +241,7 @@ def _add_labelled(
     `reading` makes the reader of a file from the labels that records may have (None: any), and
     `steps` the preprocessors from the labels and the further fields to keep.
     """
-    if shots and 'train' not in files:
+    if shots and 'train' not in files.paths:
         raise errors.UserError(f"task {name} has no split 'train' to draw shots from")
     known = known_labels(name, files, labels, reading(None), view)
     also = ('train',) if labels is None else ()
@@ -267,7 +267,7 @@ def _tagged_files(
     name: str, files: Files, words: str, tags: str, word_column: int, tag_column: int | None
 ) -> tuple[Files, Callable[[Labels | None], Read]]:
     """Returns the files with their format, and (tags that may occur; None: any) -> their reader."""
-    places = (p.removesuffix('.gz') if isinstance(p, str) else '' for p in files.values())
+    places = (p.removesuffix('.gz') if isinstance(p, str) else '' for p in files.paths.values())
     kind, *others = dict.fromkeys(
         files.format or _TAGGED_ENDINGS.get(os.path.splitext(place)[1]) for place in places
     )

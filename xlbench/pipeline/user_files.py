@@ -63,7 +63,7 @@ class Hub(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Files(Mapping[str, str | Hub | Sequence[str]]):
+class Files:
     """The files of a task and their format.
 
     Attributes:
@@ -87,15 +87,6 @@ class Files(Mapping[str, str | Hub | Sequence[str]]):
     quotes: bool | None = None
     where: Mapping[str, str] | None = None
 
-    def __getitem__(self, split: str) -> str | Hub | Sequence[str]:
-        return self.paths[split]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.paths)
-
-    def __len__(self) -> int:
-        return len(self.paths)
-
     @property
     def layout(self) -> rows.Layout:
         """The layout of files of rows; UserError for another format."""
@@ -103,7 +94,7 @@ class Files(Mapping[str, str | Hub | Sequence[str]]):
         return rows.Layout(self.format, self.columns, self.separator, quotes, self.where or {})
 
 
-DialogueFiles = dict[str, str]  # Split -> a path or a pattern.
+DialogueFiles = Annotated[Files, 'texts']  # A place is a path or a pattern.
 ParallelFiles = Annotated[Files, 'pairs']  # A place may be two paths, aligned line by line.
 
 
@@ -118,13 +109,14 @@ def _is_texts(value: object) -> TypeGuard[Sequence[str]]:
 
 def _is_files(value: object, places: type | types.UnionType, pairs: bool = False) -> bool:
     """Returns whether it is a place for each split; with `pairs`, two paths are a place, too."""
-    if not isinstance(value, Mapping) or not value:
+    paths = value.paths if isinstance(value, Files) else None
+    if not isinstance(paths, Mapping) or not paths:
         return False
     return all(
         isinstance(split, str)
         and re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.+-]*', split)
         and (isinstance(place, places) or (pairs and _is_pair(place)))
-        for split, place in value.items()
+        for split, place in paths.items()
     )
 
 
@@ -211,14 +203,14 @@ def file_source(
     """
     of_rows = files.format in (None, *rows.FORMATS)
     layout_of = layout_of or (lambda path: files.layout if of_rows else None)
-    for place in files.values():
+    for place in files.paths.values():
         # A folder has no ending, and is looked into when it is read.
         if isinstance(place, str) and os.path.splitext(place)[1] and (layout := layout_of(place)):
             layout.format_of(place)
     drawn = shots.splits if shots else {}
 
     def place_of(split: str) -> str | Hub | Sequence[str]:
-        return files['train' if split in drawn else split]
+        return files.paths['train' if split in drawn else split]
 
     def patterns(split: str) -> list[str]:
         place = place_of(split)
@@ -256,7 +248,7 @@ def file_source(
     return RecordSource(
         read,
         lambda split: [path for part in dict.fromkeys((split, *also)) for path in patterns(part)],
-        (*files, *drawn),
+        (*files.paths, *drawn),
         (*fields, 'bucket') if shots else tuple(fields),
         source_lang=langs[0],
         target_lang=langs[1],
@@ -297,7 +289,7 @@ def known_labels(
                 f'task {name}: labels is {labels!r}; give two or more, each once: ("bad", "good")'
             )
         return Labels([str(label) for label in labels], view)
-    if 'train' not in files:
+    if 'train' not in files.paths:
         raise errors.UserError(
             f"task {name} has no split 'train' to read its labels from; give labels=(...)"
         )
@@ -411,9 +403,10 @@ def declares(register: Callable[Parameters, Result]) -> Callable[Parameters, Res
         except TypeError as error:  # A misspelt argument, or one that is missing.
             raise errors.UserError(f'{register.__name__}: {error}') from None
         given = bound.arguments
-        if isinstance(files := given['files'], Mapping):  # A pathlib.Path is a path, too.
-            files = files if isinstance(files, Files) else Files(files)
-            paths = {split: _as_text(place) for split, place in files.items()}
+        files = Files(given['files']) if isinstance(given['files'], Mapping) else given['files']
+        if isinstance(files, Files) and isinstance(files.paths, Mapping):
+            # A pathlib.Path is a path, too.
+            paths = {split: _as_text(place) for split, place in files.paths.items()}
             given['files'] = dataclasses.replace(files, paths=paths, **about)
         name = given['name']
         if not isinstance(name, str) or not re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.]*', name):
