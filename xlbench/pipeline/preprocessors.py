@@ -216,6 +216,18 @@ def cut_passage(
     return dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)
 
 
+def _text_steps(inputs: str, targets: str, keep: Sequence[str], tokenize: Tokenize) -> Steps:
+    lang = tokenize.target_lang
+    return [
+        functools.partial(format_text, inputs=inputs, targets=targets, keep=tuple(keep)),
+        *([functools.partial(tag_target_language, lang=lang)] if lang else []),
+        tokenize,
+        cache_here,
+        *([cut_passage] if tokenize.view == 'generation' and not tokenize.has_views else []),
+        append_eos,
+    ]
+
+
 def text_preprocessors(
     inputs: str,
     targets: str,
@@ -229,15 +241,7 @@ def text_preprocessors(
       inputs, targets, keep: see `format_text`.
       target_lang, source_lang: ISO codes of targets and inputs; None if there are several.
     """
-    tag = [functools.partial(tag_target_language, lang=target_lang)] if target_lang else []
-    return [
-        functools.partial(format_text, inputs=inputs, targets=targets, keep=tuple(keep)),
-        *tag,
-        Tokenize(source_lang, target_lang),
-        cache_here,
-        cut_passage,
-        append_eos,
-    ]
+    return _text_steps(inputs, targets, keep, Tokenize(source_lang, target_lang))
 
 
 def view_preprocessors(inputs: str, targets: str, lang: str, keep: Sequence[str] = ()) -> Steps:
@@ -245,13 +249,7 @@ def view_preprocessors(inputs: str, targets: str, lang: str, keep: Sequence[str]
 
     See `format_text`; a tab separates the views of the inputs.
     """
-    return [
-        functools.partial(format_text, inputs=inputs, targets=targets, keep=tuple(keep)),
-        functools.partial(tag_target_language, lang=lang),
-        Tokenize(lang, lang, has_views=True),
-        cache_here,
-        append_eos,
-    ]
+    return _text_steps(inputs, targets, keep, Tokenize(lang, lang, has_views=True))
 
 
 def retrieval_preprocessors(inputs: str, targets: str, keep: Sequence[str] = ()) -> Steps:
@@ -260,12 +258,7 @@ def retrieval_preprocessors(inputs: str, targets: str, keep: Sequence[str] = ())
     Example, BERT: 'Hast du Zeit?', 'Ja' -> [CLS] Hast du Zeit ? [SEP], [CLS] Ja [SEP]; no language
     tag in either.
     """
-    return [
-        functools.partial(format_text, inputs=inputs, targets=targets, keep=tuple(keep)),
-        Tokenize(view='retrieval'),
-        cache_here,
-        append_eos,
-    ]
+    return _text_steps(inputs, targets, keep, Tokenize(view='retrieval'))
 
 
 def classification_preprocessors(
