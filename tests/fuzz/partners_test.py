@@ -24,7 +24,7 @@ from xlbench.reproduce import steps
 from xlbench.reproduce.running import State
 from xlbench.system import errors
 from xlbench.system.errors import UserError
-from xlbench.translate import engines, external, memory
+from xlbench.translate import engines, external, jobs
 from xlbench.zoo import __main__ as zoo, experiments
 
 from . import cases, mutate
@@ -35,13 +35,13 @@ TEXTS = [f'text {i}' for i in range(30)]
 
 def test_a_cache_of_translations(tmp_path):
     right = {text: f'Satz {text}' for text in TEXTS}
-    with memory.Memory(str(tmp_path), 'engine') as kept:
+    with jobs.Memory(str(tmp_path), 'engine') as kept:
         kept.add(right)
-    path = tmp_path / memory.FILE
+    path = tmp_path / jobs.FILE
     whole = path.read_bytes()
     for case in cases.each('a cache of translations', 60):
         case.harm_file(path, whole)
-        with case.run(), memory.Memory(str(tmp_path), 'engine') as kept:
+        with case.run(), jobs.Memory(str(tmp_path), 'engine') as kept:
             found = kept.get(TEXTS)
             kept.add({'new': 'neu'})
         if case.accepted and not found.items() <= right.items():

@@ -19,7 +19,7 @@ import pytest
 import readme_files
 from newcomer import Newcomer
 
-from xlbench.prepare import command as prepare
+from xlbench.prepare import __main__ as prepare
 
 PLAN = tomllib.loads(pathlib.Path(readme_files.__file__).with_name('readme.toml').read_text())
 NAMES: dict[str, str] = {}

@@ -18,7 +18,7 @@ from put_files import damage, tree
 from xlbench import pipeline
 from xlbench.data import prepared
 from xlbench.prepare import (
-    command,
+    __main__ as command,
     distributed,
     examples as examples_lib,
     mixtures,

@@ -30,7 +30,7 @@ from put_files import damage, tree
 from xlbench import pipeline
 from xlbench.data import features, prepared, tokenizers
 from xlbench.prepare import (
-    command,
+    __main__ as command,
     examples as examples_lib,
     jobs as jobs_lib,
     mixtures,

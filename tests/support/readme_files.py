@@ -15,7 +15,7 @@ from newcomer import Newcomer
 
 from xlbench.benchmarks import XQUAD
 from xlbench.judgement import studies
-from xlbench.prepare import command
+from xlbench.prepare import __main__ as command
 from xlbench.tasks.samples import clidsum, labels, mrs, mtg, translation
 
 # Texts of the sample corpora, in place of thousands: most of a short run would be spent on them.

@@ -25,7 +25,7 @@ from xlbench.reporting import results
 from xlbench.system import errors, files, locks, logs, untrusted
 from xlbench.system.errors import UserError
 from xlbench.translate import chains
-from xlbench.translate.memory import Memory
+from xlbench.translate.jobs import Memory
 
 
 def refused(match, call, *args):

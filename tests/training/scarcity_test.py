@@ -17,7 +17,7 @@ import tiny
 
 from xlbench import train
 from xlbench.data import prepared
-from xlbench.prepare import command
+from xlbench.prepare import __main__ as command
 from xlbench.system import errors, machine
 from xlbench.system.errors import UserError
 from xlbench.training import loop, memory

@@ -25,7 +25,7 @@ from xlbench import predict, report
 from xlbench.data import outputs
 from xlbench.reporting import results
 from xlbench.system import errors
-from xlbench.translate import chain_command as command, chains, memory, neural
+from xlbench.translate import chain_command as command, chains, jobs, neural
 
 TASK = 'mtg_qg_en_de'
 COUNT = tiny.SIZES['test']
@@ -286,7 +286,7 @@ def test_a_chain_that_is_killed_in_any_stage_goes_on(tiny_run, root, tmp_path, p
 
     def kept() -> int:
         """The answers that the first stage has given so far."""
-        path = tmp_path / 'cache' / memory.FILE
+        path = tmp_path / 'cache' / jobs.FILE
         if not path.exists():
             return 0
         with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(path)) as rows:

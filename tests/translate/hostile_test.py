@@ -12,8 +12,8 @@ import partners
 import pytest
 
 from xlbench.system.errors import UserError
-from xlbench.translate import engines, external, jobs, memory
-from xlbench.translate.memory import Memory
+from xlbench.translate import engines, external, jobs
+from xlbench.translate.jobs import Memory
 
 TEXTS = ['one', 'two', 'three']
 
@@ -79,7 +79,7 @@ def cache(tmp_path):
 
 
 def change(folder, *statements):
-    connection = sqlite3.connect(folder / memory.FILE)
+    connection = sqlite3.connect(folder / jobs.FILE)
     with connection:
         for statement in statements:
             connection.execute(statement)
@@ -108,9 +108,9 @@ def test_a_row_that_was_altered_is_as_good_as_none(cache, statement):
 
 
 def test_no_text_with_its_right_checksum_is_as_good_as_none(cache):
-    connection = sqlite3.connect(cache / memory.FILE)
+    connection = sqlite3.connect(cache / jobs.FILE)
     with connection, Memory(str(cache), 'engine') as kept:
-        row = (memory._checksum(kept._key('one'), b'\xff'),)
+        row = (jobs._checksum(kept._key('one'), b'\xff'),)
         connection.execute(
             "UPDATE kept SET translation = x'ff', checksum = ? WHERE source = 'one'", row
         )
@@ -122,7 +122,7 @@ def test_no_text_with_its_right_checksum_is_as_good_as_none(cache):
 def test_no_flipped_bit_is_another_translation(tmp_path):
     with Memory(str(tmp_path), 'engine') as kept:
         kept.add({'one': 'eins und noch mehr davon'})
-    file = tmp_path / memory.FILE
+    file = tmp_path / jobs.FILE
     whole = file.read_bytes()
     place = whole.index(b'eins und')
     for at in range(place - 60, min(place + 60, len(whole))):
@@ -158,7 +158,7 @@ def test_a_schema_of_somebody_else_is_one_line(cache, statements):
 
 
 def test_a_question_without_end_is_given_up(cache, monkeypatch):
-    monkeypatch.setattr(memory, '_PATIENCE', 0.2)
+    monkeypatch.setattr(jobs, '_PATIENCE', 0.2)
     kept = Memory(str(cache), 'engine')
     with pytest.raises(UserError, match='interrupted'), kept._said():
         kept._connection.execute(f'SELECT count(*) FROM ({ENDLESS})').fetchall()

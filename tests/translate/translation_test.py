@@ -477,7 +477,7 @@ def test_a_killed_command_goes_on(tmp_path, program):
 
 def test_forms():
     form = records.Form('tsv', ['2'])
-    record = records.Record('x:1', ['a', 'b'], ('b',))
+    record = records.Record('x:1', {'1': 'a', '2': 'b'}, ('b',))
     assert form.line(record, ['c\td\ne']) == 'a\tc d e'
     formats = [records.format_of(name) for name in ('a.tsv.gz', 'a.jsonl', 'a.de')]
     assert formats == ['tsv', 'jsonl', 'text']

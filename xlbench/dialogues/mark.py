@@ -78,18 +78,15 @@ def _mark(args: argparse.Namespace) -> int:
             'microsoft/DialoGPT-large'
         )
     part = f'{args.output}.part'
-    made_by = _digest(args, model.digest)
-    done = _done(part, made_by)
-    with Progress('marked', total, 'dialogues') as progress, open(part, 'ab') as file:
-        if not done:
-            file.truncate(0)
-            _append(file, made_by)
-            done = 1
-        progress.skip(done - 1)
-        rest, again = itertools.tee(itertools.islice(_objects(args), done - 1, None))
+    with Progress('marked', total, 'dialogues') as progress, open(part, 'ab+') as file:
+        done = _begun(file, _digest(args, model.digest))
+        progress.skip(done)
+        rest, again = itertools.tee(itertools.islice(_objects(args), done, None))
         marked = annotate(model, (dialogue for _, dialogue in again), settings, args.marks)
         for (value, _), text in zip(rest, marked, strict=True):
-            _append(file, {**value, args.field: text})
+            line = json.dumps({**value, args.field: text}, ensure_ascii=False)
+            file.write(f'{line}\n'.encode())
+            file.flush()
             progress.add()
         os.fsync(file.fileno())
     _write(args.output, part)
@@ -175,11 +172,6 @@ def _joined(pieces: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate([np.zeros(0, np.int32), *pieces])
 
 
-def _append(file: IO[bytes], value: Json) -> None:
-    file.write(json.dumps(value, ensure_ascii=False).encode() + b'\n')
-    file.flush()
-
-
 def _digest(args: argparse.Namespace, model: str) -> str:
     """Hashes all that the marks depend on."""
     asked = [getattr(args, name) for name in ('field', 'speaker', 'text', 'keywords', 'redundancy')]
@@ -188,20 +180,18 @@ def _digest(args: argparse.Namespace, model: str) -> str:
     return hashlib.sha256(whole.encode()).hexdigest()
 
 
-def _done(part: str, made_by: str) -> int:
-    """Counts the whole lines of the same job, its name included; cuts the rest."""
-    if not os.path.isfile(part):
-        return 0
-    count = end = 0
-    with open(part, 'rb+') as file:
-        for line in file:
-            if not line.endswith(b'\n'):
-                break
-            if not count and line != f'{json.dumps(made_by)}\n'.encode():
-                return 0
-            count, end = count + 1, end + len(line)
-        file.truncate(end)
-    return count
+def _begun(file: IO[bytes], made_by: str) -> int:
+    """Keeps the whole lines of the same job, whose first one is its name; counts the dialogues."""
+    count, end, name = -1, 0, f'{json.dumps(made_by)}\n'.encode()
+    file.seek(0)
+    for line in file:
+        if not line.endswith(b'\n') or (not end and line != name):
+            break
+        count, end = count + 1, end + len(line)
+    file.truncate(end)
+    if not end:
+        file.write(name)
+    return max(count, 0)
 
 
 def _objects(args: argparse.Namespace) -> Iterator[tuple[Mapping[str, Json], str]]:

@@ -1,7 +1,7 @@
 """Settings that a dataset is built with: data root, vocabulary, treatment of bad records.
 
 SeqIO finds a task by its name alone, as in `seqio.get_dataset('mtg_qg_en_de', ...)`, and passes it
-no settings. They are in a context variable instead:
+no settings. They are in context variables instead:
 
   with bound('mt5', root='/data'):   in this block, of this thread
   use_vocabulary('mt5', '/data')     from now on, for a notebook or a script
@@ -35,26 +35,14 @@ Item = TypeVar('Item')
 _NO_TOKENIZER: Any = types.SimpleNamespace(name='none', tags='')
 
 
-@dataclasses.dataclass(frozen=True)
-class Binding:
-    """Settings that a dataset is built with."""
-
-    root: str | None = None  # Absolute.
-    tokenizer: tokenizers.Tokenizer | None = None
-    policy: readers.BadRecords | None = None  # None stops at the first bad record.
-
-
-_NOTHING = Binding()
-_binding = contextvars.ContextVar('binding', default=_NOTHING)
-
-
-def _change(**fields: Any) -> None:
-    _binding.set(dataclasses.replace(_binding.get(), **fields))
+_root = contextvars.ContextVar[str | None]('root', default=None)  # Absolute.
+_tokenizer = contextvars.ContextVar[tokenizers.Tokenizer | None]('tokenizer', default=None)
+_policy = contextvars.ContextVar[readers.BadRecords | None]('policy', default=None)
 
 
 def root() -> str:
     """Returns the data root, absolute: that of the binding, else XLBENCH_DATA, else data."""
-    return _binding.get().root or os.path.abspath(os.environ.get('XLBENCH_DATA') or 'data')
+    return _root.get() or os.path.abspath(os.environ.get('XLBENCH_DATA') or 'data')
 
 
 data_root = root  # Where `root` is an argument.
@@ -62,7 +50,7 @@ data_root = root  # Where `root` is an argument.
 
 def use_root(path: str | None) -> None:
     """Sets the data root; None goes back to XLBENCH_DATA."""
-    _change(root=path and os.path.abspath(os.path.expanduser(path)))
+    _root.set(path and os.path.abspath(os.path.expanduser(path)))
 
 
 def use_vocabulary(spec: str, root: str | None = None) -> tokenizers.Tokenizer:
@@ -70,27 +58,27 @@ def use_vocabulary(spec: str, root: str | None = None) -> tokenizers.Tokenizer:
     if root is not None:
         use_root(root)
     chosen = tokenizers.load(spec, data_root())
-    _change(tokenizer=chosen)
+    _tokenizer.set(chosen)
     return chosen
 
 
 @contextlib.contextmanager
 def bound(vocabulary: str | None, root: str) -> Iterator[None]:
     """Binds a vocabulary and a data root in a block; without a vocabulary texts stay texts."""
-    with work.setting(_binding, _binding.get()):  # What is bound in the block ends with it.
-        use_root(root)
-        _change(tokenizer=tokenizers.load(vocabulary, root) if vocabulary else _NO_TOKENIZER)
+    chosen = tokenizers.load(vocabulary, root) if vocabulary else _NO_TOKENIZER
+    with work.setting(_root, _root.get()), work.setting(_tokenizer, chosen):
+        use_root(root)  # What is bound in the block ends with it.
         yield
 
 
 def bad_records(policy: readers.BadRecords) -> contextlib.AbstractContextManager[None]:
     """Sets the treatment of bad records for datasets that are built in this block."""
-    return work.setting(_binding, dataclasses.replace(_binding.get(), policy=policy))
+    return work.setting(_policy, policy)
 
 
 def policy() -> readers.BadRecords:
     """Returns the treatment of bad records; by default the first one stops the reading."""
-    return _binding.get().policy or readers.BadRecords()
+    return _policy.get() or readers.BadRecords()
 
 
 def with_binding(generate: Callable[[], Iterator[Item]]) -> Callable[[], Iterator[Item]]:
@@ -108,7 +96,7 @@ def with_binding(generate: Callable[[], Iterator[Item]]) -> Callable[[], Iterato
 
 def tokenizer() -> tokenizers.Tokenizer:
     """Returns the vocabulary in use."""
-    chosen = _binding.get().tokenizer  # Not `:=`, which AutoGraph cannot read and warns of.
+    chosen = _tokenizer.get()  # Not `:=`, which AutoGraph cannot read and warns of.
     if chosen is None:
         raise errors.UserError(
             "no vocabulary is chosen; call pipeline.use_vocabulary('sample', root) or name another"
@@ -129,25 +117,13 @@ def ids_by(function: Callable[..., np.ndarray], tensor: 'tf.Tensor') -> 'tf.Tens
     return ids
 
 
+@dataclasses.dataclass(frozen=True)
 class PlainVocabulary:
     """A vocabulary in SeqIO's sense that leaves ids as they are, without importing SeqIO."""
 
-    extra_ids = 0
+    vocab_size: int  # The number of ids.
+    extra_ids = pad_id = 0
     bos_id = eos_id = unk_id = None
-    pad_id = 0
-
-    def __init__(self, size: int):
-        self._size = size
-
-    @property
-    def vocab_size(self) -> int:
-        """The number of ids."""
-        return self._size
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PlainVocabulary) and (
-            (type(other), other.vocab_size) == (type(self), self.vocab_size)
-        )
 
     def encode(self, s: Sequence[int]) -> Sequence[int]:
         """Returns the ids."""
@@ -156,26 +132,16 @@ class PlainVocabulary:
     decode = encode_tf = decode_tf = encode
 
 
+@dataclasses.dataclass(frozen=True)
 class Vocabulary:
-    """SeqIO's view of the tokenizer in use, for 'inputs' or 'targets'.
+    """SeqIO's view of the tokenizer in use, for inputs or for targets."""
 
-    Attributes:
-      view: of a task whose targets have this vocabulary.
-    """
-
+    is_target: bool
     extra_ids = 0
 
-    def __init__(self, feature: str):
-        self.is_target = feature == 'targets'
-        self.view = 'generation' if self.is_target else 'retrieval'
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Vocabulary) and self.is_target == other.is_target
-
-    def __hash__(self) -> int:
-        return hash(self.is_target)
-
-    # Those of the tokenizer in use; `AddPrefix` writes bos if the model reads it.
+    # Of a task whose targets have this vocabulary.
+    view = property(lambda self: 'generation' if self.is_target else 'retrieval')
+    # Those of the tokenizer in use; `Tokenize` writes bos if the model reads it.
     bos_id = property(lambda self: tokenizer().bos_id)
     eos_id = property(lambda self: tokenizer().eos_id)
     pad_id = property(lambda self: tokenizer().pad_id)
@@ -193,10 +159,7 @@ class Vocabulary:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Returns the text of ids up to the first eos."""
-        chosen = tokenizer()
-        known = [i if i < chosen.vocab_size or self.unk_id is None else self.unk_id for i in ids]
-        end = known.index(self.eos_id) + 1 if self.eos_id in known else None
-        return chosen.decode(known[:end])
+        return tokenizer().decode(ids)
 
     def encode_tf(self, s: 'tf.Tensor') -> 'tf.Tensor':
         """Encodes a text of TensorFlow: [length] int32."""
@@ -214,19 +177,15 @@ class Vocabulary:
         tf, chosen = late.tensorflow(), tokenizer()
 
         def decode(ids: np.ndarray) -> np.ndarray:
-            if chosen.unk_id >= 0:
-                ids = np.where(ids < chosen.vocab_size, ids, chosen.unk_id)
-            ended = np.cumsum(ids == chosen.eos_id, -1) > (ids == chosen.eos_id)
-            rows = np.where(ended, chosen.pad_id, ids).reshape(-1, ids.shape[-1])
-            texts = [text.encode() for text in chosen.decode_batch(rows)]
-            return np.array(texts, object).reshape(ids.shape[:-1])
+            texts = chosen.decode_batch(ids.reshape(-1, ids.shape[-1]))
+            return np.array([text.encode() for text in texts], object).reshape(ids.shape[:-1])
 
         texts = tf.numpy_function(decode, [ids], tf.string)
         texts.set_shape(ids.shape[:-1])
         return texts
 
     def __str__(self) -> str:
-        chosen = _binding.get().tokenizer
+        chosen = _tokenizer.get()
         return f'Vocabulary({chosen.name if chosen else "none chosen yet"})'
 
 
@@ -245,7 +204,7 @@ class Feature:
         return late.tensorflow().int32
 
 
-_VOCABULARIES = {side: Vocabulary(side) for side in SIDES}
+_VOCABULARIES = {side: Vocabulary(side == 'targets') for side in SIDES}
 
 
 def vocabulary(feature: str = 'inputs') -> Vocabulary:

@@ -120,8 +120,8 @@ def register_dialogue_tasks(
 
     def patterns(split: str) -> list[str]:
         # The files of a split, then those whose pairs it must not have.
-        seen = drop_seen and split != 'train' and 'train' in files
-        return [files[split], files['train']] if seen else [files[split]]
+        seen = drop_seen and split != 'train' and 'train' in files.paths
+        return [files.paths[name] for name in ([split, 'train'] if seen else [split])]
 
     def pairs(split: str, paths: Iterable[str]) -> Iterator[readers.Item]:
         for path in paths:
@@ -148,8 +148,9 @@ def register_dialogue_tasks(
             else:
                 yield PAIR | {key: record[key] for key in ('message', 'reply')}
 
+    splits = list(files.paths)
     source = RecordSource(
-        read, patterns, list(files), REPLY_FIELDS, source_lang=lang, target_lang=lang, hint=hint
+        read, patterns, splits, REPLY_FIELDS, source_lang=lang, target_lang=lang, hint=hint
     )
     return add_reply_tasks(name, lang, source, metrics, headline)
 

@@ -103,14 +103,7 @@ def tag_target_language(example: Tensors, lang: str) -> Tensors:
 
 
 # ---------------------------------------------------------------------------------------------
-# SeqIO's own steps.
-
-
-def tokenize(
-    dataset: 'tf.data.Dataset', output_features: Mapping[str, Feature]
-) -> 'tf.data.Dataset':
-    """Turns texts into ids; see seqio.preprocessors.tokenize."""
-    return late.seqio().preprocessors.tokenize(dataset, output_features)
+# Steps on ids.
 
 
 def append_eos(
@@ -129,16 +122,16 @@ def cache_here(dataset: 'tf.data.Dataset') -> 'tf.data.Dataset':
     return dataset
 
 
-def is_one_of(step: object, *ours: Callable[..., object]) -> bool:
-    """Returns whether a step is one of these three, or SeqIO's own step of the same kind."""
+def as_ours(step: object) -> object:
+    """Returns our step for one of SeqIO's own of the same kind; other steps as they are."""
     if (seqio := late.loaded_seqio()) is None:
-        return step in ours
-    if isinstance(step, seqio.CacheDatasetPlaceholder):
-        return cache_here in ours
+        return step
     steps = seqio.preprocessors
-    ends = dict.fromkeys((steps.append_eos, steps.append_eos_after_trim), append_eos)
-    names = {steps.tokenize: tokenize} | ends
-    return callable(step) and names.get(step, step) in ours
+    if isinstance(step, seqio.CacheDatasetPlaceholder):
+        return cache_here
+    if step is steps.tokenize:
+        return Tokenize(has_prefix=False)
+    return append_eos if step in (steps.append_eos, steps.append_eos_after_trim) else step
 
 
 def _check_encoder(chosen: Tokenizer, view: str) -> None:
@@ -151,67 +144,53 @@ def _check_encoder(chosen: Tokenizer, view: str) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class AddPrefix:
-    """The step that puts the model's tokens of a language, or of the start, before the ids.
+class Tokenize:
+    """The step from inputs and targets as texts to ids; the texts stay as ..._pretokenized.
 
-    Example, mBART-50, 'en' to 'de': inputs [5, 6], targets [7] -> [en_XX, 5, 6], [de_DE, 7]. The
-    loss covers them, as in mBART's pretraining, so that decoding is the same with and without a
-    forced first token. In retrieval the targets get the tokens of the inputs, BERT:
-    [5, 6], [7] -> [CLS, 5, 6], [CLS, 7].
+    The model's tokens of a language, or of the start, stand before the ids. The loss covers them,
+    as in mBART's pretraining, so that decoding is the same with and without a forced first token.
+    Example, mBART-50, 'en' to 'de': [en_XX, 5, 6], [de_DE, 7]. In retrieval the targets get those
+    of the inputs, BERT: [CLS, 5, 6], [CLS, 7].
+
+    Inputs of two views have a tab between them. Both views have the prefix, and the first one its
+    eos; a later step adds that of the second.
+    Example, BART: ' | a: hi\\t | a: hi' -> <s> Ġ| Ġa : Ġhi </s> <s> Ġ| Ġa : Ġhi
     """
 
     source_lang: str | None = None  # ISO codes of inputs and targets; None if there are several.
     target_lang: str | None = None
     view: str = 'generation'  # Of the task, see `view`.
+    has_views: bool = False  # Of the inputs.
+    has_prefix: bool = True
+    # SeqIO gives it to the step that it calls.
+    output_features: Mapping[str, Feature] = dataclasses.field(default_factory=dict, hash=False)
 
     def prefixes(self) -> dict[str, np.ndarray]:
         """Returns the tokens before each feature, [length] int32, of the vocabulary in use."""
         chosen = tokenizer()
         _check_encoder(chosen, self.view)
-        source, target = chosen.prefix_ids(self.source_lang, self.target_lang)
+        source = target = np.zeros(0, np.int32)
+        if self.has_prefix:
+            source, target = chosen.prefix_ids(self.source_lang, self.target_lang)
         return {'inputs': source, 'targets': source if self.view == 'retrieval' else target}
 
     def __call__(self, dataset: 'tf.data.Dataset') -> 'tf.data.Dataset':
-        """Puts the tokens before the ids of each example."""
-        tf = late.tensorflow()
-        prefixes = {name: ids for name, ids in self.prefixes().items() if ids.size}
+        """Encodes each example; see seqio.preprocessors.tokenize."""
+        tf, chosen, prefixes = late.tensorflow(), tokenizer(), self.prefixes()
 
-        def prepend(example: Tensors) -> Tensors:
-            return example | {
-                name: tf.concat([ids, example[name]], 0)
-                for name, ids in prefixes.items()
-                if name in example
-            }
-
-        return dataset.map(prepend, num_parallel_calls=tf.data.AUTOTUNE) if prefixes else dataset
-
-
-@dataclasses.dataclass(frozen=True)
-class TokenizeViews:
-    """The step that turns inputs of two views, with a tab between them, and targets into ids.
-
-    Both views have the prefix of the inputs, and the first one its eos; a later step adds that of
-    the second. Example, BART: ' | a: hi\\t | a: hi' -> <s> Ġ| Ġa : Ġhi </s> <s> Ġ| Ġa : Ġhi
-    """
-
-    prefix: AddPrefix = AddPrefix()
-
-    def __call__(self, dataset: 'tf.data.Dataset') -> 'tf.data.Dataset':
-        """Encodes each example; the texts stay as ..._pretokenized."""
-        tf, chosen, prefixes = late.tensorflow(), tokenizer(), self.prefix.prefixes()
-
-        def encode(text: bytes | np.ndarray, side: str) -> np.ndarray:
-            if side == 'inputs':
-                (ids,) = chosen.encode_views([plain_text(text)], [prefixes[side]])
-            else:
-                ids = chosen.encode(plain_text(text), target=True)
-            return np.concatenate([prefixes[side], ids]).astype(np.int32)
+        def encode_views(text: bytes | np.ndarray) -> np.ndarray:
+            (ids,) = chosen.encode_views([plain_text(text)], [prefixes['inputs']])
+            return ids.astype(np.int32)
 
         def example(record: Tensors) -> Tensors:
             made = dict(record)
-            for side in ('inputs', 'targets'):
-                made[side] = ids_by(functools.partial(encode, side=side), record[side])
-                made[f'{side}_pretokenized'] = record[side]
+            for name in self.output_features.keys() & record.keys():
+                if self.has_views and name == 'inputs':
+                    ids = ids_by(encode_views, record[name])
+                else:
+                    ids = self.output_features[name].vocabulary.encode_tf(record[name])
+                made[name] = tf.concat([prefixes[name], ids], 0) if name in prefixes else ids
+                made[f'{name}_pretokenized'] = record[name]
             return made
 
         return dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)
@@ -237,6 +216,18 @@ def cut_passage(
     return dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)
 
 
+def _text_steps(inputs: str, targets: str, keep: Sequence[str], tokenize: Tokenize) -> Steps:
+    lang = tokenize.target_lang
+    return [
+        functools.partial(format_text, inputs=inputs, targets=targets, keep=tuple(keep)),
+        *([functools.partial(tag_target_language, lang=lang)] if lang else []),
+        tokenize,
+        cache_here,
+        *([cut_passage] if tokenize.view == 'generation' and not tokenize.has_views else []),
+        append_eos,
+    ]
+
+
 def text_preprocessors(
     inputs: str,
     targets: str,
@@ -250,16 +241,7 @@ def text_preprocessors(
       inputs, targets, keep: see `format_text`.
       target_lang, source_lang: ISO codes of targets and inputs; None if there are several.
     """
-    tag = [functools.partial(tag_target_language, lang=target_lang)] if target_lang else []
-    return [
-        functools.partial(format_text, inputs=inputs, targets=targets, keep=tuple(keep)),
-        *tag,
-        tokenize,
-        AddPrefix(source_lang, target_lang),
-        cache_here,
-        cut_passage,
-        append_eos,
-    ]
+    return _text_steps(inputs, targets, keep, Tokenize(source_lang, target_lang))
 
 
 def view_preprocessors(inputs: str, targets: str, lang: str, keep: Sequence[str] = ()) -> Steps:
@@ -267,13 +249,7 @@ def view_preprocessors(inputs: str, targets: str, lang: str, keep: Sequence[str]
 
     See `format_text`; a tab separates the views of the inputs.
     """
-    return [
-        functools.partial(format_text, inputs=inputs, targets=targets, keep=tuple(keep)),
-        functools.partial(tag_target_language, lang=lang),
-        TokenizeViews(AddPrefix(lang, lang)),
-        cache_here,
-        append_eos,
-    ]
+    return _text_steps(inputs, targets, keep, Tokenize(lang, lang, has_views=True))
 
 
 def retrieval_preprocessors(inputs: str, targets: str, keep: Sequence[str] = ()) -> Steps:
@@ -282,13 +258,7 @@ def retrieval_preprocessors(inputs: str, targets: str, keep: Sequence[str] = ())
     Example, BERT: 'Hast du Zeit?', 'Ja' -> [CLS] Hast du Zeit ? [SEP], [CLS] Ja [SEP]; no language
     tag in either.
     """
-    return [
-        functools.partial(format_text, inputs=inputs, targets=targets, keep=tuple(keep)),
-        tokenize,
-        AddPrefix(view='retrieval'),
-        cache_here,
-        append_eos,
-    ]
+    return _text_steps(inputs, targets, keep, Tokenize(view='retrieval'))
 
 
 def classification_preprocessors(

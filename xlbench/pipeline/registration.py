@@ -5,7 +5,7 @@ import functools
 import operator
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from xlbench.data import conllu, readers, rows
 from xlbench.pipeline import registry, scoring
@@ -174,11 +174,13 @@ def register_classification_task(
         return record | {'label': rows.label(row[label], label)}
 
     return _add_labelled(
-        _Labelled('classification', name, files, labels, lang, metrics, headline, shots),
+        'classification',
         functools.partial(read_rows, [*keys, label, *keep], files.layout, record_of),
         [*names, *keep, 'label'],
         lambda known, bucket: classification_preprocessors(known, names, [*keep, *bucket]),
-    )
+        name=name, files=files, labels=labels, lang=lang, metrics=metrics, headline=headline,
+        shots=shots,
+    )  # fmt: skip
 
 
 @declares
@@ -214,36 +216,32 @@ def register_tagging_task(
     Example: docs/your_own.md.
     """
     files, reading = _tagged_files(name, files, words, tags, word_column, tag_column)
-    task = _Labelled('tagging', name, files, labels, lang, metrics, headline, shots)
-    return _add_labelled(task, reading, ('words', 'tags'), tagging_preprocessors)
-
-
-class _Labelled(NamedTuple):
-    """The arguments that both functions for tasks with labels take."""
-
-    view: str
-    name: str
-    files: Files
-    labels: Sequence[str] | None
-    lang: str | None
-    metrics: Sequence[scoring.Metric] | None
-    headline: str | None
-    shots: Shots | None
+    return _add_labelled(
+        'tagging', reading, ('words', 'tags'), tagging_preprocessors, name=name, files=files,
+        labels=labels, lang=lang, metrics=metrics, headline=headline, shots=shots,
+    )  # fmt: skip
 
 
 def _add_labelled(
-    task: _Labelled,
+    view: str,
     reading: Callable[[Labels | None], Read],
     fields: Sequence[str],
     steps: Callable[[Labels, Sequence[str]], Sequence[Callable[..., Any]]],
+    *,
+    name: str,
+    files: Files,
+    labels: Sequence[str] | None,
+    lang: str | None,
+    metrics: Sequence[scoring.Metric] | None,
+    headline: str | None,
+    shots: Shots | None,
 ) -> DeclaredTask:
     """Adds a task with labels: those of the user, or else those of its split 'train'.
 
     `reading` makes the reader of a file from the labels that records may have (None: any), and
     `steps` the preprocessors from the labels and the further fields to keep.
     """
-    view, name, files, labels, lang, metrics, headline, shots = task
-    if shots and 'train' not in files:
+    if shots and 'train' not in files.paths:
         raise errors.UserError(f"task {name} has no split 'train' to draw shots from")
     known = known_labels(name, files, labels, reading(None), view)
     also = ('train',) if labels is None else ()
@@ -255,10 +253,12 @@ def _add_labelled(
     )
 
 
-# Formats of tagged words that are not rows, and the endings of their files.
-_FORMATS: dict[str, Callable[..., Iterator[readers.Item]]] = {
-    'conll': conllu.read_conll, 'conllu': conllu.read_conllu, 'iob2': conllu.read_iob2,
-}  # fmt: skip
+# Formats of tagged words that are not rows: their readers, and the numbers that columns may have.
+_FORMATS: dict[str, tuple[Callable[..., Iterator[readers.Item]], range]] = {
+    'conll': (conllu.read_conll, range(-1, 1000)),
+    'conllu': (conllu.read_conllu, range(conllu.COLUMNS)),
+    'iob2': (conllu.read_iob2, range(0)),
+}
 _TAGGED_ENDINGS = {'.conllu': 'conllu', '.iob2': 'iob2'}
 _TAGGED_ENDINGS |= dict.fromkeys(('.conll', '.bio', '.iob', '.tsv', '.txt'), 'conll')
 
@@ -267,7 +267,7 @@ def _tagged_files(
     name: str, files: Files, words: str, tags: str, word_column: int, tag_column: int | None
 ) -> tuple[Files, Callable[[Labels | None], Read]]:
     """Returns the files with their format, and (tags that may occur; None: any) -> their reader."""
-    places = (p.removesuffix('.gz') if isinstance(p, str) else '' for p in files.values())
+    places = (p.removesuffix('.gz') if isinstance(p, str) else '' for p in files.paths.values())
     kind, *others = dict.fromkeys(
         files.format or _TAGGED_ENDINGS.get(os.path.splitext(place)[1]) for place in places
     )
@@ -275,30 +275,25 @@ def _tagged_files(
         named = ', '.join(str(format or 'rows') for format in (kind, *others))
         raise errors.UserError(f'task {name}: its files have the formats {named}')
     files = dataclasses.replace(files, format=kind)
-    if kind in _FORMATS:
-        read = _tagged_reader(name, kind, word_column, tag_column)
-        return files, lambda known: with_labels(read, known) if known else read
-    if kind is not None and kind not in rows.FORMATS:
-        raise errors.unknown('format', kind, (*_FORMATS, *rows.FORMATS))
-    record_of = functools.partial(_tagged_record, words=words, tags=tags)
-    return files, functools.partial(read_rows, [words, tags], files.layout, record_of)
-
-
-def _tagged_reader(name: str, kind: str, word_column: int, tag_column: int | None) -> Read:
-    """The reader of a format of tagged words; UserError for columns that it does not have."""
+    if kind not in _FORMATS:
+        if kind is not None:
+            errors.check_known('format', kind, (*_FORMATS, *rows.FORMATS))
+        record_of = functools.partial(_tagged_record, words=words, tags=tags)
+        return files, functools.partial(read_rows, [words, tags], files.layout, record_of)
+    read_format, allowed = _FORMATS[kind]
     columns = {} if tag_column is None else {'tag_column': tag_column}
     if kind == 'conll':
         columns['word_column'] = word_column
-    if kind == 'iob2' and columns:
-        raise errors.UserError(f'task {name}: the columns of iob2 are what they are')
-    allowed = range(-1, 1000) if kind == 'conll' else range(conllu.COLUMNS)
     for argument, column in columns.items():
+        if not allowed:
+            raise errors.UserError(f'task {name}: the columns of {kind} are what they are')
         if column not in allowed:
             raise errors.UserError(
                 f'task {name}: {argument} is {column}; columns are counted from 0'
                 + (f', and conllu has {conllu.COLUMNS}' if kind == 'conllu' else '')
             )
-    return functools.partial(_FORMATS[kind], **columns)
+    read = functools.partial(read_format, **columns)
+    return files, lambda known: with_labels(read, known) if known else read
 
 
 def _tagged_record(row: rows.Values, words: str, tags: str) -> readers.Record:
@@ -380,7 +375,14 @@ def _parallel_source(
     def record_of(row: rows.Values) -> readers.Record:
         return {side: rows.text(row[key], key) for side, key in zip(sides, columns, strict=True)}
 
-    def read_file(path: str) -> Iterator[readers.Item]:
+    def read_file(path: str, *others: str) -> Iterator[readers.Item]:
+        if len(others) == 1:
+            return readers.read_parallel(path, *others, *([side] for side in sides))
+        if others:
+            raise errors.UserError(
+                f'{name}: a pair has {len(others) + 1} files, {", ".join((path, *others))}; '
+                'name two whose lines belong together'
+            )
         if layout := layout_of(path):
             return read_rows(columns, layout, record_of)(path)
         items = readers.read_tmx(path, *langs)
@@ -390,19 +392,5 @@ def _parallel_source(
             for item in items
         )
 
-    def read_pair(split: str, paths: Sequence[str]) -> Iterator[readers.Item]:
-        if len(paths) != 2:
-            raise errors.UserError(
-                f'{name}: split {split!r} has {len(paths)} files, {", ".join(paths)}; '
-                'name two whose lines belong together'
-            )
-        return readers.read_parallel(*paths, *([side] for side in sides))
-
-    return file_source(
-        files,
-        read_file,
-        ('inputs', 'targets'),
-        (lang, langs[lang == langs[0]]),
-        layout_of=layout_of,
-        read_pair=read_pair,
-    )
+    to = langs[lang == langs[0]]
+    return file_source(files, read_file, ('inputs', 'targets'), (lang, to), layout_of=layout_of)

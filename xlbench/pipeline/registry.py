@@ -46,16 +46,12 @@ class DeclaredTask:
 
     def __post_init__(self):
         self.output_features = dict(sorted(self.output_features.items()))
+        self.postprocess_fn = self.postprocessor  # Under the name that SeqIO's evaluators use.
 
     @property
     def splits(self) -> Sequence[str]:
         """The names of the splits."""
         return self.source.splits
-
-    @property
-    def postprocess_fn(self) -> Callable[..., Any] | None:
-        """The postprocessor, under the name that SeqIO's evaluators use."""
-        return self.postprocessor
 
     def num_input_examples(self, split: str) -> int:
         """Counts the examples of a split before preprocessing."""
@@ -113,29 +109,28 @@ def view(task: DeclaredTask) -> str:
 
 def has_views(task: DeclaredTask) -> bool:
     """Returns whether the inputs of a task have two views."""
-    return any(isinstance(step, preprocessors.TokenizeViews) for step in task.preprocessors)
+    return any(getattr(step, 'has_views', False) for step in task.preprocessors)
 
 
 _waiting: dict[str, DeclaredTask | DeclaredMixture] = {}  # Not yet in SeqIO's registries.
 
 
+def _registries() -> list[Any]:
+    seqio = late.loaded_seqio()
+    return [] if seqio is None else [seqio.MixtureRegistry, seqio.TaskRegistry]
+
+
 def names() -> set[str]:
     """Returns the names of all tasks and mixtures."""
-    seqio = late.loaded_seqio()
-    if seqio is None:
-        return set(_waiting)
-    return {*seqio.TaskRegistry.names(), *seqio.MixtureRegistry.names()}
+    return {*_waiting, *(name for registry in _registries() for name in registry.names())}
 
 
 def find(name: str) -> DeclaredTask | DeclaredMixture | None:
     """Returns the registered task or mixture of a name, None if there is none."""
-    seqio = late.loaded_seqio()
-    if seqio is None:
-        return _waiting.get(name)
-    for registry in (seqio.MixtureRegistry, seqio.TaskRegistry):
+    for registry in _registries():
         if name in registry.names():
             return registry.get(name)
-    return None
+    return _waiting.get(name)
 
 
 def _known(name: str) -> DeclaredTask | DeclaredMixture:
@@ -182,10 +177,9 @@ def add(entry: Entry) -> Entry:
 
 def remove(some: Iterable[str]) -> None:
     """Removes tasks and mixtures from the registry."""
-    seqio = late.loaded_seqio()
     for name in some:
         _waiting.pop(name, None)
-        for registry in (seqio.TaskRegistry, seqio.MixtureRegistry) if seqio else ():
+        for registry in _registries():
             registry.remove(name)
 
 
@@ -243,7 +237,23 @@ def get(name: str) -> DeclaredTask | DeclaredMixture:
     if not isinstance(name, str) or not re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.]*', name):
         raise errors.UserError(f'{name!r} is not a name of a task or mixture')
     with _lock:
-        return _get(name)
+        _load_tasks(name.split('_')[0])
+        if (task := find(name)) is not None:
+            return task
+        # A registry that was written for T5X has any name, and tasks of any name.
+        for path in task_files.registries():
+            _import_file(path, path.stem)
+        if (task := find(name)) is not None:
+            return task
+        for path in task_files.REPOSITORY.glob('[a-z]*.py'):
+            _load_tasks(path.stem)
+        raise errors.unknown(
+            'task or mixture',
+            name,
+            names(),
+            'Your own tasks have to be in a file of the folder tasks here, or in the file or '
+            'folder that XLBENCH_TASKS names',
+        )
 
 
 def task(name: str) -> DeclaredTask:
@@ -251,26 +261,6 @@ def task(name: str) -> DeclaredTask:
     if is_mixture(entry := get(name)):
         raise errors.UserError(f'{name} is a mixture; name one of its tasks')
     return entry
-
-
-def _get(name: str) -> DeclaredTask | DeclaredMixture:
-    _load_tasks(name.split('_')[0])
-    if (task := find(name)) is not None:
-        return task
-    # A registry that was written for T5X has any name, and tasks of any name.
-    for path in task_files.registries():
-        _import_file(path, path.stem)
-    if (task := find(name)) is not None:
-        return task
-    for path in task_files.REPOSITORY.glob('[a-z]*.py'):
-        _load_tasks(path.stem)
-    raise errors.unknown(
-        'task or mixture',
-        name,
-        names(),
-        'Your own tasks have to be in a file of the folder tasks here, or in the file or folder '
-        'that XLBENCH_TASKS names',
-    )
 
 
 def check_split(name: str, split: str) -> None:

@@ -5,9 +5,10 @@ the files that they read, checks their vocabulary against that of the run, and k
 a postprocessor needs.
 """
 
+import itertools
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -41,47 +42,26 @@ def is_visible(task: pipeline.DeclaredTask) -> bool:
     return ours or _is(task.source, 'FileDataSource', 'TfdsDataSource')
 
 
-def source_paths(task: pipeline.DeclaredTask, split: str) -> list[str]:
-    """Returns the known files of a split; UserError if one is missing."""
+def source_files(task: pipeline.DeclaredTask, split: str) -> tuple[list[str], list[str]]:
+    """Returns the known files of a split, and their patterns, see `readers.find`.
+
+    UserError if a file is missing.
+    """
     source = task.source
     if isinstance(source, pipeline.RecordSource):
-        return source.paths(split)
-    if _is(source, 'FileDataSource'):
-        patterns = _patterns(source, split)
-        paths = [path for path in source.list_shards(split) if _is_local(path)]
-        if missing := [path for path in paths if not os.path.isfile(path)]:
-            raise errors.UserError(
-                f'there is no file {missing[0]} (task {task.name}, split {split!r})'
-            )
-        if not paths and all(map(_is_local, patterns)):
-            raise errors.UserError(
-                f'there is no file {patterns[0]} (task {task.name}, split {split!r})'
-            )
-        return [os.path.abspath(path) for path in paths]
+        return source.paths(split), source.patterns(split)
     if _is(source, 'TfdsDataSource'):
-        return _tfds_paths(task, source, split)
-    return []
-
-
-def source_patterns(task: pipeline.DeclaredTask, split: str) -> list[str]:
-    """Returns the patterns of the files of a split; see `readers.find`."""
-    source = task.source
-    if isinstance(source, pipeline.RecordSource):
-        return source.patterns(split)
-    if _is(source, 'FileDataSource'):
-        return [os.path.abspath(path) for path in _patterns(source, split) if _is_local(path)]
-    return []
-
-
-def draws(task: pipeline.DeclaredTask, split: str) -> int:
-    """Counts the records of each example of a split; see RecordSource."""
-    source = task.source
-    return source.draws(split) if isinstance(source, pipeline.RecordSource) else 1
-
-
-def _patterns(source: 'seqio.FileDataSource', split: str) -> list[str]:
+        return _tfds_paths(task, source, split), []
+    if not _is(source, 'FileDataSource'):
+        return [], []
     named = source._split_to_filepattern[split]  # SeqIO shows it in no other way.
-    return [os.fspath(n) for n in ([named] if isinstance(named, str | os.PathLike) else named)]
+    every = [os.fspath(n) for n in ([named] if isinstance(named, str | os.PathLike) else named)]
+    patterns = [pattern for pattern in every if _is_local(pattern)]
+    paths = [path for path in source.list_shards(split) if _is_local(path)]
+    wanted = paths or (patterns if len(patterns) == len(every) else [])
+    if missing := [path for path in wanted if not os.path.isfile(path)]:
+        raise errors.UserError(f'there is no file {missing[0]} (task {task.name}, split {split!r})')
+    return [*map(os.path.abspath, paths)], [*map(os.path.abspath, patterns)]
 
 
 def _is_local(path: str) -> bool:
@@ -155,47 +135,45 @@ def is_plain(feature: Feature) -> bool:
     return exactly and (feature.rank, feature.dtype.name) == (1, 'int32')
 
 
+def _brought(vocabulary: object) -> str:
+    """Returns a vocabulary of SeqIO's, as `tokenizers.load` takes it; '' of another one."""
+    if _is(vocabulary, 'ByteVocabulary'):
+        return tokenizers.BYTES
+    if _is(vocabulary, 'SentencePieceVocabulary'):
+        return vocabulary.sentencepiece_model_file
+    return ''
+
+
 def vocabulary_of(task: pipeline.DeclaredTask) -> str:
     """Returns a task's own vocabulary, as `tokenizers.load` takes it; '' if it has none."""
-    for name in _SIDES:
-        brought = getattr(task.output_features.get(name), 'vocabulary', None)
-        if _is(brought, 'ByteVocabulary'):
-            return tokenizers.BYTES
-        if _is(brought, 'SentencePieceVocabulary'):
-            return brought.sentencepiece_model_file
-    return ''
+    features = (task.output_features.get(name) for name in _SIDES)
+    return next(filter(None, (_brought(getattr(x, 'vocabulary', None)) for x in features)), '')
 
 
 def vocabulary_paths(task: pipeline.DeclaredTask) -> list[str]:
     """Returns the local files of a task's own vocabularies."""
-    paths = [
-        os.path.abspath(feature.vocabulary.sentencepiece_model_file)
-        for feature in task.output_features.values()
-        if _is(feature.vocabulary, 'SentencePieceVocabulary')
-        and _is_local(feature.vocabulary.sentencepiece_model_file)
-    ]
+    brought = {_brought(feature.vocabulary): None for feature in task.output_features.values()}
+    files = [x for x in brought if x not in ('', tokenizers.BYTES) and _is_local(x)]
+    paths = [os.path.abspath(path) for path in files]
     if missing := [path for path in paths if not os.path.isfile(path)]:
         raise errors.UserError(
             f'task {task.name} reads its vocabulary from {missing[0]}, which is not there'
         )
-    return list(dict.fromkeys(paths))
+    return paths
 
 
 def _check_vocabulary(task: str, name: str, brought: object, chosen: tokenizers.Tokenizer) -> None:
-    if _is(brought, 'ByteVocabulary'):
-        what, choice, pieces = 'bytes (ByteVocabulary)', tokenizers.BYTES, None
-        equal = isinstance(chosen, tokenizers.ByteTokenizer)
-    elif _is(brought, 'SentencePieceVocabulary'):
-        choice = brought.sentencepiece_model_file
-        what = f'the SentencePiece model {choice}'
-        pieces = _pieces(task, brought)
-        equal = _agree(pieces, chosen) and brought.eos_id == chosen.eos_id
-    else:
+    choice = _brought(brought)
+    if not choice:
         raise errors.UserError(
             f'{name} of task {task} are encoded by {type(brought).__name__}, which a run cannot '
             'read; give the feature a seqio.SentencePieceVocabulary, a seqio.ByteVocabulary, or '
             'pipeline.vocabulary(), which is the one of the run'
         )
+    if choice == tokenizers.BYTES:
+        what, equal = 'bytes (ByteVocabulary)', isinstance(chosen, tokenizers.ByteTokenizer)
+    else:
+        what, equal = f'the SentencePiece model {choice}', _agree(task, brought, chosen)
     if not equal:
         if not _is_local(choice):
             choice = 'NAME of the model that it is of, such as mt5'
@@ -205,8 +183,11 @@ def _check_vocabulary(task: str, name: str, brought: object, chosen: tokenizers.
         )
 
 
-def _pieces(task: str, brought: 'seqio.SentencePieceVocabulary') -> list[str]:
-    """Returns the pieces of a SentencePiece model and SeqIO's sentinels, in the order of ids."""
+def _agree(task: str, brought: Any, chosen: tokenizers.Tokenizer) -> bool:
+    """Returns whether the ids of a SentencePieceVocabulary stand for the pieces of the chosen one.
+
+    Which may lack SeqIO's sentinels.
+    """
     try:
         model = brought.tokenizer
     except Exception as error:  # Of any kind: TensorFlow's files, SentencePiece, a network.
@@ -214,19 +195,15 @@ def _pieces(task: str, brought: 'seqio.SentencePieceVocabulary') -> list[str]:
         raise errors.UserError(
             f'task {task} cannot read its vocabulary {brought.sentencepiece_model_file}: {said}'
         ) from error
-    return model.id_to_piece(list(range(model.get_piece_size())))
-
-
-def _agree(pieces: Sequence[str], chosen: tokenizers.Tokenizer) -> bool:
-    """Returns whether ids stand for the same pieces; the chosen vocabulary may lack sentinels."""
-    others = chosen.pieces()
+    pieces = model.id_to_piece(list(range(model.get_piece_size())))
+    others = chosen.pieces()[: len(pieces)]
     return (
         bool(others)
+        and brought.eos_id == chosen.eos_id
         and all(
             piece == other or 'extra_id_' in piece
-            for piece, other in zip(pieces, others, strict=False)
+            for piece, other in itertools.zip_longest(pieces, others)
         )
-        and all('extra_id_' in piece for piece in pieces[len(others) :])
     )
 
 
@@ -234,14 +211,21 @@ def _agree(pieces: Sequence[str], chosen: tokenizers.Tokenizer) -> bool:
 # Examples.
 
 
-def complete_record(
-    task: pipeline.DeclaredTask, example: Mapping[str, Any], record: prepared.Record
-) -> prepared.Record:
-    """Completes the record of an example of SeqIO's pipeline with what evaluation reads.
+def record_of(task: pipeline.DeclaredTask, example: Mapping[str, Any]) -> prepared.Record:
+    """Returns an example of SeqIO's pipeline as the record that training and evaluation read.
 
-    <side>_pretokenized is decoded from the ids if the task does not make it. For a postprocessor,
-    `example` has the fields that are neither ids nor texts, as JSON; see xlbench/data/postprocess.
+    It has the ids, and texts and numbers as text. <side>_pretokenized is decoded from the ids if
+    the task does not make it. For a postprocessor, `example` has the fields that are neither ids
+    nor texts, as JSON; see xlbench/data/postprocess.
     """
+    record: dict[str, Any] = {}
+    for name, value in example.items():
+        if isinstance(value, bytes):
+            record[name] = value.decode()
+        elif name in task.output_features:
+            record[name] = value
+        elif np.ndim(value) == 0 and not isinstance(value, dict):
+            record[name] = str(value)
     for name in _SIDES:
         shown = f'{name}_pretokenized'
         if name not in record:
@@ -253,12 +237,9 @@ def complete_record(
             vocabulary = task.output_features[name].vocabulary
             record[shown] = vocabulary.decode(np.asarray(record[name]).tolist())
     if task.postprocessor is not None:
-        kept = (set(example) - set(record)) | {
-            name
-            for name in set(example) & set(record)
-            if not isinstance(example[name], bytes) and name not in task.output_features
-        }
-        record['example'] = json.dumps({name: _plain(example[name]) for name in sorted(kept)})
+        texts = {name for name, value in example.items() if isinstance(value, bytes)}
+        kept = sorted(set(example) - texts - set(task.output_features))
+        record['example'] = json.dumps({name: _plain(example[name]) for name in kept})
     return record
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -14,13 +15,18 @@ from xlbench.system import errors
 if TYPE_CHECKING:
     import tensorflow as tf
 
-Stamps = tuple[tuple[int, int], ...]  # Size and time of each file.
+Stamps = tuple[tuple[str, int, int], ...]  # Path, size and time of each file.
 CHUNK = 1024  # Records that cross from Python to TensorFlow at once.
 
 
 def below_root(path: str) -> str:
     """Joins a relative path to the data root."""
     return os.path.join(root(), os.path.expanduser(path))
+
+
+def stamps(paths: Sequence[str]) -> Stamps:
+    """Returns what tells versions of files apart."""
+    return tuple((p, (s := os.stat(p)).st_size, s.st_mtime_ns) for p in paths)
 
 
 def count_lines(split: str, path: str, *others: str) -> int:
@@ -93,12 +99,11 @@ class RecordSource:
 
     def num_input_examples(self, split: str) -> int:
         """Counts the examples of a split."""
-        paths = self.paths(split)
-        stamps = tuple((os.path.getsize(p), os.stat(p).st_mtime_ns) for p in paths)
-        return self._counted(split, tuple(paths), stamps)
+        return self._counted(split, stamps(self.paths(split)))
 
     @functools.lru_cache(maxsize=64)  # noqa: B019 - sources live as long as the registry.
-    def _counted(self, split: str, paths: tuple[str, ...], stamps: Stamps) -> int:
+    def _counted(self, split: str, files: Stamps) -> int:
+        paths = [path for path, *_ in files]
         if self.count is not None:
             return self.count(split, *paths)
         records = sum(isinstance(item, dict) for item in self.read(split, *paths))
@@ -130,18 +135,10 @@ class RecordSource:
     def chunks(self, split: str, paths: Sequence[str]) -> Iterator[dict[str, Sequence[str]]]:
         """Yields the records of files of a split in chunks: {field: up to CHUNK texts}."""
         bad = policy()
-        records: list[readers.Record] = []
         try:
-            for record in bad.usable(self.read(split, *paths)):
-                records.append(record)
-                if len(records) == CHUNK:
-                    yield self._columns(records)
-                    records = []
+            usable = bad.usable(self.read(split, *paths))
+            while records := list(itertools.islice(usable, CHUNK)):
+                yield {name: [record[name] for record in records] for name in self.fields}
         except errors.UserError as error:
             bad.error = error
             raise
-        if records:
-            yield self._columns(records)
-
-    def _columns(self, records: Sequence[readers.Record]) -> dict[str, Sequence[str]]:
-        return {name: [record[name] for record in records] for name in self.fields}

@@ -15,7 +15,7 @@ from xlbench.data import buckets, readers, rows
 from xlbench.pipeline import registry
 from xlbench.pipeline.binding import Labels
 from xlbench.pipeline.registry import Metric
-from xlbench.pipeline.sources import RecordSource, Stamps, below_root
+from xlbench.pipeline.sources import RecordSource, Stamps, below_root, stamps
 from xlbench.system import errors
 
 
@@ -63,7 +63,7 @@ class Hub(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Files(Mapping[str, str | Hub | Sequence[str]]):
+class Files:
     """The files of a task and their format.
 
     Attributes:
@@ -87,15 +87,6 @@ class Files(Mapping[str, str | Hub | Sequence[str]]):
     quotes: bool | None = None
     where: Mapping[str, str] | None = None
 
-    def __getitem__(self, split: str) -> str | Hub | Sequence[str]:
-        return self.paths[split]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.paths)
-
-    def __len__(self) -> int:
-        return len(self.paths)
-
     @property
     def layout(self) -> rows.Layout:
         """The layout of files of rows; UserError for another format."""
@@ -103,7 +94,7 @@ class Files(Mapping[str, str | Hub | Sequence[str]]):
         return rows.Layout(self.format, self.columns, self.separator, quotes, self.where or {})
 
 
-DialogueFiles = dict[str, str]  # Split -> a path or a pattern.
+DialogueFiles = Annotated[Files, 'texts']  # A place is a path or a pattern.
 ParallelFiles = Annotated[Files, 'pairs']  # A place may be two paths, aligned line by line.
 
 
@@ -118,13 +109,14 @@ def _is_texts(value: object) -> TypeGuard[Sequence[str]]:
 
 def _is_files(value: object, places: type | types.UnionType, pairs: bool = False) -> bool:
     """Returns whether it is a place for each split; with `pairs`, two paths are a place, too."""
-    if not isinstance(value, Mapping) or not value:
+    paths = value.paths if isinstance(value, Files) else None
+    if not isinstance(paths, Mapping) or not paths:
         return False
     return all(
         isinstance(split, str)
         and re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.+-]*', split)
         and (isinstance(place, places) or (pairs and _is_pair(place)))
-        for split, place in value.items()
+        for split, place in paths.items()
     )
 
 
@@ -184,7 +176,7 @@ class Shots:
             yield from (pool[place] | {'bucket': str(index)} for place in places)
 
 
-Read = Callable[[str], Iterator[readers.Item]]
+Read = Callable[..., Iterator[readers.Item]]  # A path, or the paths of a pair -> records.
 
 
 def file_source(
@@ -196,7 +188,6 @@ def file_source(
     layout_of: Callable[[str], rows.Layout | None] | None = None,
     also: Sequence[str] = (),
     shots: Shots | None = None,
-    read_pair: Callable[[str, Sequence[str]], Iterator[readers.Item]] | None = None,
 ) -> RecordSource:
     """Returns the source of the records of a user's files.
 
@@ -206,36 +197,38 @@ def file_source(
         records; by default that of `files`.
       also: splits whose files decide the records of every split.
       shots: the few-shot buckets that become further splits.
-      read_pair: (split, paths of two aligned files) -> records.
 
     Raises:
       UserError: a file of rows has no known format.
     """
     of_rows = files.format in (None, *rows.FORMATS)
     layout_of = layout_of or (lambda path: files.layout if of_rows else None)
-    for place in files.values():
+    for place in files.paths.values():
         # A folder has no ending, and is looked into when it is read.
         if isinstance(place, str) and os.path.splitext(place)[1] and (layout := layout_of(place)):
             layout.format_of(place)
     drawn = shots.splits if shots else {}
 
+    def place_of(split: str) -> str | Hub | Sequence[str]:
+        return files.paths['train' if split in drawn else split]
+
     def patterns(split: str) -> list[str]:
-        place = files['train' if split in drawn else split]
+        place = place_of(split)
         if isinstance(place, Hub):
             return place.paths()
         if isinstance(place, str):
             return [rows.in_folder(below_root(place))]
-        return list(place)
+        return [*map(below_root, place)]
 
     def own_paths(split: str, paths: Sequence[str]) -> Sequence[str]:
         # The files of `also` come last.
         return paths[: sum(len(readers.find(path)) for path in patterns(split))]
 
     def read(split: str, *paths: str) -> Iterator[readers.Item]:
-        if read_pair and split in files and _is_pair(files[split]):
-            yield from read_pair(split, paths)
-            return
-        records = (record for path in own_paths(split, paths) for record in read_file(path))
+        own = own_paths(split, paths)
+        is_pair = _is_pair(place_of(split))
+        items: list[Sequence[str]] = [own] if is_pair else [[path] for path in own]
+        records = (record for item in items for record in read_file(*item))
         if shots and split in drawn:
             yield from shots.draw(records, drawn[split])
         elif shots:
@@ -244,7 +237,7 @@ def file_source(
             yield from records
 
     def count(split: str, *paths: str) -> int:
-        if split in files and _is_pair(files[split]):
+        if _is_pair(place_of(split)):
             return readers.count_lines(paths[0])
         places = () if split in drawn else own_paths(split, paths)
         layouts = list(filter(None, map(layout_of, places)))
@@ -255,7 +248,7 @@ def file_source(
     return RecordSource(
         read,
         lambda split: [path for part in dict.fromkeys((split, *also)) for path in patterns(part)],
-        (*files, *drawn),
+        (*files.paths, *drawn),
         (*fields, 'bucket') if shots else tuple(fields),
         source_lang=langs[0],
         target_lang=langs[1],
@@ -296,17 +289,16 @@ def known_labels(
                 f'task {name}: labels is {labels!r}; give two or more, each once: ("bad", "good")'
             )
         return Labels([str(label) for label in labels], view)
-    if 'train' not in files:
+    if 'train' not in files.paths:
         raise errors.UserError(
             f"task {name} has no split 'train' to read its labels from; give labels=(...)"
         )
 
     @functools.lru_cache(maxsize=8)
-    def of_files(paths: tuple[str, ...], stamps: Stamps) -> tuple[str, ...]:
-        del stamps  # Other files of the same name have others.
+    def of_files(files: Stamps) -> tuple[str, ...]:
         there: set[str] = set()
         bad = None
-        for record in (record for path in paths for record in read(path)):
+        for record in (record for path, *_ in files for record in read(path)):
             if isinstance(record, dict):
                 there.update(_labels_in(record, view))
             elif isinstance(record, readers.BadRecord):  # Reading the examples reports it, too.
@@ -322,11 +314,7 @@ def known_labels(
         is_number = all(re.fullmatch('-?[0-9]+', label) for label in there)
         return tuple(sorted(there, key=int if is_number else None))
 
-    def read_labels() -> tuple[str, ...]:
-        paths = tuple(registry.task(name).source.paths('train'))
-        return of_files(paths, tuple((os.path.getsize(p), os.stat(p).st_mtime_ns) for p in paths))
-
-    return Labels(read_labels, view)
+    return Labels(lambda: of_files(stamps(registry.task(name).source.paths('train'))), view)
 
 
 def _labels_in(record: readers.Record, view: str) -> list[str]:
@@ -415,9 +403,10 @@ def declares(register: Callable[Parameters, Result]) -> Callable[Parameters, Res
         except TypeError as error:  # A misspelt argument, or one that is missing.
             raise errors.UserError(f'{register.__name__}: {error}') from None
         given = bound.arguments
-        if isinstance(files := given['files'], Mapping):  # A pathlib.Path is a path, too.
-            files = files if isinstance(files, Files) else Files(files)
-            paths = {split: _as_text(place) for split, place in files.items()}
+        files = Files(given['files']) if isinstance(given['files'], Mapping) else given['files']
+        if isinstance(files, Files) and isinstance(files.paths, Mapping):
+            # A pathlib.Path is a path, too.
+            paths = {split: _as_text(place) for split, place in files.paths.items()}
             given['files'] = dataclasses.replace(files, paths=paths, **about)
         name = given['name']
         if not isinstance(name, str) or not re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.]*', name):

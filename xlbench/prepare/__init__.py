@@ -1,6 +1,5 @@
 """Prepares tasks for training: in this process, in worker processes or on other machines.
 
-  command      python -m xlbench.prepare
   mixtures     every task of some mixtures, and a new vocabulary from their texts
   jobs         one task and split -> a folder
   examples     its examples, and the lengths of its texts

@@ -20,16 +20,17 @@ import contextlib
 import dataclasses
 import functools
 import itertools
+import operator
 import os
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypedDict
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from xlbench import pipeline
 from xlbench.data import prepared, readers
-from xlbench.data.prepared import ShardEntry, SkippedEntry
+from xlbench.data.prepared import ShardEntry
 from xlbench.pipeline import registry
 from xlbench.prepare import examples as examples_lib, jobs as jobs_lib, shards
 from xlbench.prepare.jobs import Done, Job
@@ -41,16 +42,6 @@ _BLOCK = 1024  # Rows of a part that are read together.
 Piece = tuple[int, int, int]
 
 
-class Part(TypedDict):
-    """A part of a job that was read, and what reading it has shown."""
-
-    job: tuple[str, str]
-    part: int
-    examples: int
-    skipped: list[SkippedEntry]
-    left_out: dict[str, int]
-
-
 @dataclasses.dataclass(frozen=True)
 class Worker:
     """Settings of a worker, see `run`; its methods are the stages."""
@@ -58,12 +49,17 @@ class Worker:
     root: str
     vocabulary: str
     skip_bad: int
-    shard_examples: int
     scratch: str  # A folder for parts.
     folders: dict[Job, str]  # The hidden folders for their shards.
 
-    def read(self, task: str, split: str, number: int, paths: Sequence[str] | None) -> Part:
-        """Reads a part into a file: records, or examples of a task that cannot be divided."""
+    def read(
+        self, task: str, split: str, number: int, paths: Sequence[str] | None
+    ) -> dict[str, Any]:
+        """Reads a part into a file: records, or examples of a task that cannot be divided.
+
+        Returns:
+          The task, the split and the number of the part, and what reading it has shown.
+        """
         job, skips = Job(task, split), itertools.count()
         policy = readers.BadRecords(lambda: next(skips) < self.skip_bad)
         writer, count = shards.Writer(self._part(task, split, number), 0), 0
@@ -77,16 +73,14 @@ class Worker:
                 writer.add(count // _BLOCK, line)
                 count += 1
         writer.close({})
-        skipped: Any = [dataclasses.asdict(bad) for bad in policy.skipped]
-        left_out = dict(policy.left_out)
-        return Part(
-            job=(task, split), part=number, examples=count, skipped=skipped, left_out=left_out
-        )
+        skipped = [dataclasses.asdict(bad) for bad in policy.skipped]
+        shown = {'examples': count, 'skipped': skipped, 'left_out': dict(policy.left_out)}
+        return {'job': job, 'part': number} | shown
 
     def write(
-        self, task: str, split: str, index: int, pieces: Sequence[Piece]
+        self, task: str, split: str, index: int, first: int, pieces: Sequence[Piece]
     ) -> tuple[str, str, ShardEntry]:
-        """Writes a shard of the rows of some pieces; returns the manifest's entry."""
+        """Writes a shard, whose first row has a number, of some pieces; its entry in a manifest."""
         rows = [row for piece in pieces for row in self._rows(task, split, *piece)]
         with pipeline.bound(self.vocabulary, self.root):
             encode = examples_lib.encoder(registry.task(task))
@@ -94,7 +88,7 @@ class Worker:
                 self.folders[Job(task, split)],
                 index,
                 encode(rows) if encode else [prepared.pack(rows)],
-                first=index * self.shard_examples,
+                first=first,
                 vocabulary_size=pipeline.tokenizer().vocab_size,
             )
         if entry['examples'] != len(rows):
@@ -121,29 +115,22 @@ def _parts(job: Job) -> list[tuple[str, str, int, tuple[str, ...] | None]]:
     return [(*job, n, tuple(paths)) for n, paths in enumerate(task.source.parts(job.split))]
 
 
-def _shards(parts: Sequence[Part], size: int) -> Iterator[list[Piece]]:
-    """Yields the pieces of each shard of a job, from its parts in order.
+def _shards(sizes: Sequence[int], size: int) -> Iterator[list[Piece]]:
+    """Yields the pieces of each shard of a job, from the sizes of its parts in order.
 
     Example: parts of 3 and 4 rows, size 5 -> [(0, 0, 3), (1, 0, 2)], [(1, 2, 4)]
     """
-    pieces, room = [], size
-    for part in parts:
-        first = 0
-        while first < part['examples']:
-            end = min(first + room, part['examples'])
-            pieces.append((part['part'], first, end))
-            room -= end - first
-            first = end
-            if not room:
-                yield pieces
-                pieces, room = [], size
-    if pieces:
-        yield pieces
+    starts = [0, *itertools.accumulate(sizes)]
+    for first in range(0, starts[-1], size):
+        yield [
+            (part, max(first - start, 0), min(first + size, end) - start)
+            for part, (start, end) in enumerate(itertools.pairwise(starts))
+            if start < first + size and first < end
+        ]
 
 
 def run(
     jobs: Sequence[Job],
-    finished: Callable[[Done], None],
     *,
     engine: Engine,
     root: str,
@@ -151,12 +138,11 @@ def run(
     skip_bad: int = 0,
     force: bool = False,
     shard_examples: int = prepared.SHARD_EXAMPLES,
-) -> None:
-    """Prepares jobs on an engine; all of them are there at its end, or none.
+) -> Iterator[Done]:
+    """Prepares jobs on an engine, and yields the results; at its end all are there, or none.
 
     Root and vocabulary, which are bound as well, and `skip_bad` are as `mixtures.prepare` takes
-    them. `finished` is called with each result. With `force`, what another process has made in the
-    meantime is made again.
+    them. With `force`, what another process has made in the meantime is made again.
     """
     if not jobs:
         return
@@ -167,8 +153,7 @@ def run(
         scratch = os.path.abspath(stack.enter_context(prepared.scratch(parent, 'beam')))
         held = [jobs_lib.alone(root, vocabulary, job, force) for job in jobs]
         there = dict(zip(jobs, map(stack.enter_context, held), strict=True))
-        for done in filter(None, there.values()):
-            finished(done)
+        yield from filter(None, there.values())
         jobs = [job for job, done in there.items() if done is None]
         if not jobs:
             return
@@ -179,24 +164,19 @@ def run(
             place = prepared.folder(root, vocabulary, *job)
             writer = prepared.Writer(place, manifest=manifests[job], shard_examples=shard_examples)
             writers[job] = stack.enter_context(writer)
-        worker = Worker(
-            root=os.path.abspath(root),
-            vocabulary=vocabulary,
-            skip_bad=skip_bad,
-            shard_examples=shard_examples,
-            scratch=scratch,
-            folders={job: writer.temporary for job, writer in writers.items()},
-        )
+        folders = {job: writer.temporary for job, writer in writers.items()}
+        worker = Worker(os.path.abspath(root), vocabulary, skip_bad, scratch, folders)
         stack.enter_context(engine)
         paths = dict.fromkeys(path for job in jobs for path in jobs_lib.input_paths(job))
         entry_of = functools.partial(jobs_lib.input_entry, root=worker.root)
         hashed = engine.run(entry_of, [(os.path.abspath(path),) for path in paths])
         hashes = {entry['path']: entry for entry in hashed}
         read = engine.run(worker.read, [part for job in jobs for part in _parts(job)])
-        parts: dict[Job, list[Part]] = {job: [] for job in jobs}
-        for part in sorted(read, key=lambda part: part['part']):
+        parts: dict[Job, list[dict[str, Any]]] = {job: [] for job in jobs}
+        for part in sorted(read, key=operator.itemgetter('part')):
             parts[Job(*part['job'])].append(part)
         skips = itertools.count()
+        plan = []
         for job in jobs:
             # Each worker knows only what it has skipped itself.
             policy = readers.BadRecords(lambda: next(skips) < skip_bad)
@@ -205,17 +185,14 @@ def run(
                     policy.add(readers.BadRecord(**bad))
                 policy.left_out.update(part['left_out'])
             manifests[job]['inputs'] += [hashes[stamp['path']] | stamp for stamp in stamps[job]]
-            examples = sum(part['examples'] for part in parts[job])
-            jobs_lib.complete(manifests[job], job, root, examples, policy)
-        plan = [
-            (*job, index, pieces)
-            for job in jobs
-            for index, pieces in enumerate(_shards(parts[job], shard_examples))
-        ]
+            sizes = [part['examples'] for part in parts[job]]
+            jobs_lib.complete(manifests[job], job, root, sum(sizes), policy)
+            for index, pieces in enumerate(_shards(sizes, shard_examples)):
+                plan.append((*job, index, index * shard_examples, pieces))
         written: dict[Job, list[ShardEntry]] = {job: [] for job in jobs}
         for task, split, entry in engine.run(worker.write, plan):
             written[Job(task, split)].append(entry)
         for job, entries in written.items():
-            writers[job].adopt(sorted(entries, key=lambda entry: entry['file']))
+            writers[job].adopt(sorted(entries, key=operator.itemgetter('file')))
     for job in jobs:
-        finished(jobs_lib.just_made(root, vocabulary, job))
+        yield jobs_lib.just_made(root, vocabulary, job)

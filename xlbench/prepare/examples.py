@@ -4,12 +4,12 @@ A task that ends in tokenisation has the examples that SeqIO's own pipeline make
 go through that pipeline.
 """
 
-import dataclasses
 import functools
+import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent import futures
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,21 +31,19 @@ Preprocessor = Callable[..., Any]  # A tf.data.Dataset -> another one.
 Encode = Callable[[Sequence[Record]], Iterator[prepared.Packed]]
 
 
-@dataclasses.dataclass(frozen=True)
-class Side:
+class Side(NamedTuple):
     """The encoding of the texts of a feature as ids."""
 
     is_target: bool  # See Tokenizer.encode_batch.
-    before: tuple[int, ...] = ()  # Ids that stand before those of each text ...
-    behind: tuple[int, ...] = ()  # ... and behind them.
+    before: tuple[int, ...]  # Ids that stand before those of each text ...
+    behind: tuple[int, ...]  # ... and behind them.
 
 
-@dataclasses.dataclass(frozen=True)
-class Encoding:
+class Encoding(NamedTuple):
     """The encoding of the texts of a task as ids; fields that are no features stay texts."""
 
     sides: Mapping[str, Side]
-    has_views: bool = False  # Of inputs, see preprocessors.TokenizeViews.
+    has_views: bool  # Of inputs, see preprocessors.Tokenize.
 
     def packed(self, tokenizer: tokenizers.Tokenizer, batch: Texts) -> prepared.Packed:
         """Makes the examples of a batch of texts."""
@@ -70,8 +68,8 @@ class Encoding:
 
 
 def _steps(task: DeclaredTask) -> list[Preprocessor]:
-    here = preprocessors.cache_here
-    return [step for step in task.preprocessors if not preprocessors.is_one_of(step, here)]
+    steps: Any = map(preprocessors.as_ours, task.preprocessors)
+    return [step for step in steps if step != preprocessors.cache_here]
 
 
 def _label_step(task: DeclaredTask) -> preprocessors.EncodeLabelled | None:
@@ -82,65 +80,58 @@ def _label_step(task: DeclaredTask) -> preprocessors.EncodeLabelled | None:
     return None
 
 
-def _text_steps(task: DeclaredTask) -> tuple[list[Preprocessor], Callable[[], Encoding]] | None:
-    """Returns the steps before tokenisation, and the encoding, if only prefix and end follow."""
-    steps = _steps(task)
+class TextSteps(NamedTuple):
+    """The steps of a task that makes texts of its records, and encodes them at the end."""
+
+    task: DeclaredTask
+    before: list[Preprocessor]  # Those that make texts.
+    tokenize: preprocessors.Tokenize
+
+    def encoding(self) -> Encoding:
+        """Returns the encoding with the vocabulary in use."""
+        prefixes = self.tokenize.prefixes()
+        eos = (pipeline.tokenizer().eos_id,)
+        sides = {
+            name: Side(
+                feature.vocabulary == pipeline.vocabulary('targets'),
+                before=tuple(prefixes[name].tolist()),
+                behind=eos if feature.add_eos else (),
+            )
+            for name, feature in self.task.output_features.items()
+        }
+        return Encoding(sides, self.tokenize.has_views)
+
+    def on_texts(self) -> Callable[[Texts], Texts] | None:
+        """Returns what they do to the fields of the records; None if it takes TensorFlow."""
+        source, functions = self.task.source, [*map(preprocessors.on_texts, self.before)]
+        if not isinstance(source, pipeline.RecordSource) or None in functions:
+            return None
+
+        def apply(texts: Texts) -> Texts:
+            for function in filter(None, functions):
+                texts = function(texts)
+            return texts
+
+        try:
+            fields = apply({name: [] for name in source.fields})
+        except KeyError:  # A template has a field that the records lack; SeqIO says which.
+            return None
+        return apply if set(self.task.output_features) <= set(fields) else None
+
+
+def _text_steps(task: DeclaredTask) -> TextSteps | None:
+    """Returns the steps of a task that ends in tokenisation of plain texts; None for others."""
     plain = all(
         name in ('inputs', 'targets')
         and isinstance(feature.vocabulary, binding.Vocabulary)
         and seqio_tasks.is_plain(feature)
         for name, feature in task.output_features.items()
     )
-    if not plain or not steps or not preprocessors.is_one_of(steps[-1], preprocessors.append_eos):
-        return None
-    steps.pop()
-    if steps and steps[-1] == preprocessors.cut_passage:  # Examples are prepared whole.
-        steps.pop()
-    if steps and isinstance(steps[-1], preprocessors.TokenizeViews):
-        return steps[:-1], functools.partial(_encoding, task, steps[-1].prefix, has_views=True)
-    prefix = steps[-1] if steps and isinstance(steps[-1], preprocessors.AddPrefix) else None
-    if prefix:
-        steps.pop()
-    if not steps or not preprocessors.is_one_of(steps.pop(), preprocessors.tokenize):
-        return None
-    return steps, functools.partial(_encoding, task, prefix)
-
-
-def _encoding(
-    task: DeclaredTask, prefix: preprocessors.AddPrefix | None, has_views: bool = False
-) -> Encoding:
-    """Returns the encoding with the vocabulary in use; `prefix` stands before ids."""
-    prefixes = prefix.prefixes() if prefix else {}
-    eos = (pipeline.tokenizer().eos_id,)
-    sides = {
-        name: Side(
-            feature.vocabulary == pipeline.vocabulary('targets'),
-            before=tuple(prefixes[name].tolist()) if name in prefixes else (),
-            behind=eos if feature.add_eos else (),
-        )
-        for name, feature in task.output_features.items()
-    }
-    return Encoding(sides, has_views)
-
-
-def _text_function(
-    task: DeclaredTask, steps: Sequence[Preprocessor]
-) -> Callable[[Texts], Texts] | None:
-    """Returns what steps do to the fields of a task's records; None if it takes TensorFlow."""
-    functions = [on_texts for step in steps if (on_texts := preprocessors.on_texts(step))]
-    if not isinstance(task.source, pipeline.RecordSource) or len(functions) < len(steps):
-        return None
-
-    def apply(texts: Texts) -> Texts:
-        for function in functions:
-            texts = function(texts)
-        return texts
-
-    try:
-        fields = apply({name: [] for name in task.source.fields})
-    except KeyError:  # A template has a field that the records lack; SeqIO's pipeline says which.
-        return None
-    return apply if set(task.output_features) <= set(fields) else None
+    # Examples are prepared whole.
+    match [step for step in _steps(task) if step != preprocessors.cut_passage]:
+        case [*before, preprocessors.Tokenize() as step, preprocessors.append_eos] if plain:
+            return TextSteps(task, before, step)
+    return None
 
 
 # ---------------------------------------------------------------------------------------------
@@ -178,29 +169,27 @@ def _text_dataset(
     return dataset.prefetch(4)
 
 
-def _plain_texts(task: DeclaredTask, split: str) -> Iterator[Texts] | None:
-    """The texts of a task before tokenisation, in batches; None if it does not end in that."""
+def encoded_texts(task: DeclaredTask, split: str) -> tuple[TextSteps, Iterator[Texts]] | None:
+    """Returns the texts of a task in batches, with its steps; None if it does more with them."""
     if (steps := _text_steps(task)) is None:
         return None
-    if (function := _text_function(task, steps[0])) is not None:
-        return map(function, task.source.chunks(split, task.source.paths(split)))
-    dataset = _text_dataset(task, split, steps[0])
-    if dataset is None:
+    if (function := steps.on_texts()) is not None:
+        return steps, map(function, task.source.chunks(split, task.source.paths(split)))
+    if (dataset := _text_dataset(task, split, steps.before)) is None:
         return None
-    return (
+    return steps, (
         {name: [x.decode() for x in values.tolist()] for name, values in batch.items()}
         for batch in dataset.as_numpy_iterator()
     )
 
 
 def _known_texts(task: DeclaredTask, split: str) -> Iterator[Texts]:
-    batches = _plain_texts(task, split)
-    if batches is None:
+    if (encoded := encoded_texts(task, split)) is None:
         raise errors.UserError(
             f'task {task.name} does not end in tokenisation of plain text, so that its texts are '
             'not known; name a task that reads a text and writes one'
         )
-    return batches
+    return encoded[1]
 
 
 def texts(task: DeclaredTask, split: str) -> Iterator[str]:
@@ -257,7 +246,7 @@ def measure(
 
 def _has_files(task: DeclaredTask, split: str) -> bool:
     try:
-        return bool(seqio_tasks.source_paths(task, split))
+        return bool(seqio_tasks.source_files(task, split)[0])
     except errors.UserError:
         return False
 
@@ -266,32 +255,12 @@ def _has_files(task: DeclaredTask, split: str) -> bool:
 # Examples.
 
 
-def encoded_texts(task: DeclaredTask, split: str) -> tuple[Encoding, Iterator[Texts]] | None:
-    """Returns the texts of a task in batches, and their encoding; None if it does more."""
-    steps, batches = _text_steps(task), _plain_texts(task, split)
-    return None if steps is None or batches is None else (steps[1](), batches)
-
-
 def _seqio_examples(task: DeclaredTask, split: str) -> Iterator[list[prepared.Record]]:
     dataset = task.get_dataset(
         sequence_length=None, split=split, shuffle=False, try_in_mem_cache=False
     )
-    batch = []
-    for example in dataset.as_numpy_iterator():
-        record = {}
-        for name, value in example.items():
-            if isinstance(value, bytes):
-                record[name] = value.decode()
-            elif name in task.output_features:
-                record[name] = value
-            elif np.ndim(value) == 0 and not isinstance(value, dict):
-                record[name] = str(value)
-        batch.append(seqio_tasks.complete_record(task, example, record))
-        if len(batch) == BATCH:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
+    records = map(functools.partial(seqio_tasks.record_of, task), dataset.as_numpy_iterator())
+    return iter(lambda: list(itertools.islice(records, BATCH)), [])
 
 
 def examples(task: DeclaredTask, split: str, processes: int = 1) -> Iterator[prepared.Packed]:
@@ -301,12 +270,12 @@ def examples(task: DeclaredTask, split: str, processes: int = 1) -> Iterator[pre
     """
     if (step := _label_step(task)) is not None:  # One by one, without TensorFlow in between.
         return map(prepared.pack, step.encode(source_records(task, split)))
-    encoded = encoded_texts(task, split)
-    if encoded is None:
+    if (encoded := encoded_texts(task, split)) is None:
         return map(prepared.pack, _seqio_examples(task, split))
+    steps, batches = encoded
     if processes > 1 and not pipeline.tokenizer().uses_cores:
-        return _pack_elsewhere(*encoded, processes)
-    return _pack_beside(*encoded)
+        return _pack_elsewhere(steps.encoding(), batches, processes)
+    return _pack_beside(steps.encoding(), batches)
 
 
 def encoder(task: DeclaredTask) -> Encode | None:
@@ -316,14 +285,12 @@ def encoder(task: DeclaredTask) -> Encode | None:
     """
     if (step := _label_step(task)) is not None:
         return lambda rows: map(prepared.pack, step.encode([rows]))
-    if (steps := _text_steps(task)) is None:
-        return None
-    before, encoding_of = steps
-    if (function := _text_function(task, before)) is None:
+    steps = _text_steps(task)
+    if steps is None or (function := steps.on_texts()) is None:
         return None
 
     def encode(rows: Sequence[Record]) -> Iterator[prepared.Packed]:
-        encoding, tokenizer = encoding_of(), pipeline.tokenizer()
+        encoding, tokenizer = steps.encoding(), pipeline.tokenizer()
         for i in range(0, len(rows), BATCH):
             batch = rows[i : i + BATCH]
             fields: Texts = {name: [row[name] for row in batch] for name in task.source.fields}

@@ -15,7 +15,7 @@ from xlbench import pipeline
 from xlbench.benchmarks import languages
 from xlbench.data import postprocess, prepared, readers, tokenizers
 from xlbench.data.prepared import InputEntry, Manifest
-from xlbench.pipeline import late, registry, scoring, seqio_tasks
+from xlbench.pipeline import late, registry, seqio_tasks
 from xlbench.prepare import examples
 from xlbench.system import errors
 from xlbench.system.work import in_flight
@@ -126,7 +126,7 @@ def input_paths(job: Job) -> list[str]:
     """Lists the files that a job is made from; UserError if one is missing."""
     task = registry.task(job.task)
     with registry.blaming(task.name):
-        paths = seqio_tasks.source_paths(task, job.split)
+        paths, _ = seqio_tasks.source_files(task, job.split)
     # A task file of the user's own is no part of the code's fingerprint.
     task_file = registry.user_task_file(task.name)
     return [*paths, *seqio_tasks.vocabulary_paths(task), *([task_file] if task_file else [])]
@@ -140,14 +140,14 @@ def manifest_of(job: Job, root: str, inputs: list[InputEntry]) -> Any:
     """Returns what a Manifest has before reading; `inputs` are the `input_entry` of the files."""
     tokenizer = pipeline.tokenizer()
     task, split = registry.task(job.task), job.split
-    patterns = seqio_tasks.source_patterns(task, split)
+    _, patterns = seqio_tasks.source_files(task, split)
     is_sample = os.path.isfile(os.path.join(root, 'SAMPLE.json'))
-    draws = seqio_tasks.draws(task, split)
+    draws = task.source.draws(split) if isinstance(task.source, pipeline.RecordSource) else 1
     return {
         'task': task.name,
         'split': split,
         'splits': list(task.splits),
-        'view': pipeline.view(task),
+        **pipeline.described(job.task),
         'labels': list(pipeline.labels(task)),  # Of targets that are labels: id = place.
         'features': {
             name: {'pad_id': tokenizer.pad_id, 'eos_id': tokenizer.eos_id}
@@ -157,12 +157,9 @@ def manifest_of(job: Job, root: str, inputs: list[InputEntry]) -> Any:
         'answer_mark': tokenizer.answer_mark(),
         **({'segment_marks': tokenizer.segment_marks()} if registry.has_views(task) else {}),
         'source_lang': getattr(task.source, 'source_lang', None),
-        'target_lang': getattr(task.source, 'target_lang', None),
         'languages': languages.registered(
             getattr(task.source, f'{side}_lang', None) for side in ('source', 'target')
         ),
-        'headline': pipeline.headline(task),
-        'metrics': scoring.metric_specs(task),
         'inputs': inputs,
         'patterns': [_relative(path, root) for path in patterns],
         # A function reads what nobody can compare with what it read before.
@@ -179,7 +176,7 @@ def complete(
 ) -> None:
     """Adds the records that were skipped or left out; UserError if the job cannot be used."""
     if not num_examples:
-        paths = seqio_tasks.source_paths(registry.task(job.task), job.split)
+        paths, _ = seqio_tasks.source_files(registry.task(job.task), job.split)
         place = f', in {paths[0]}{" and others" if paths[1:] else ""}' if paths else ''
         raise errors.UserError(f'{job} has no usable examples{place}')
     read = [{k: v for k, v in entry.items() if k != 'sha256'} for entry in manifest['inputs']]

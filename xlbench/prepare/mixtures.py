@@ -7,7 +7,7 @@ import functools
 import os
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from xlbench import pipeline
@@ -81,7 +81,8 @@ def _size(task: pipeline.DeclaredTask, job: Job) -> Size:
     size = sum(os.path.getsize(path) for path in jobs_lib.input_paths(job))
     with registry.blaming(task.name):
         count = task.num_input_examples(job.split) or 0
-        return Size(size, count * seqio_tasks.draws(task, job.split))
+        ours = isinstance(task.source, pipeline.RecordSource)
+        return Size(size, count * (task.source.draws(job.split) if ours else 1))
 
 
 def up_to_date(root: str, vocabulary: str, job: Job) -> Done | None:
@@ -130,9 +131,6 @@ def equal_splits(root: str, vocabulary: str, made: Sequence[Done]) -> Iterator[s
                 yield f'WARNING: {name} has the very same examples in {" and ".join(splits)}{why}'
 
 
-Elsewhere = Callable[[Sequence[Job], Callable[[Done], None]], None]
-
-
 def prepare(
     mixtures: str | Sequence[str],
     splits: str | Sequence[str],
@@ -142,7 +140,7 @@ def prepare(
     skip_bad: int = 0,
     workers: int | None = None,
     force: bool = False,
-    elsewhere: Elsewhere | None = None,
+    elsewhere: Callable[[Sequence[Job]], Iterable[Done]] | None = None,
 ) -> list[Done]:
     """Prepares every task of some mixtures (or tasks) on some splits.
 
@@ -152,8 +150,8 @@ def prepare(
       skip_bad: how many bad records may be skipped in the whole run.
       workers: processes; by default one for each core, and none beside this one for small data.
       force: also make what is up to date.
-      elsewhere: (jobs, finished) prepares jobs in another way than in processes of this machine,
-        and calls `finished` with each result.
+      elsewhere: prepares jobs in another way than in processes of this machine, and yields the
+        results.
 
     Returns:
       What is prepared now, up-to-date tasks included, in the order of the names.
@@ -177,50 +175,38 @@ def prepare(
         shared = Shared.make(skip_bad)
         total = sum(sizes[job].examples for job in todo)
         count = functools.partial(getattr, shared.examples, 'value')
+        work = functools.partial(
+            jobs_lib.prepare_one, root=root, vocabulary=vocabulary, force=force, encoders=encoders
+        )
+        own = shared if workers == 1 else None  # Others get it when they start.
+        pool = Pool(workers, jobs_lib.start_worker, shared, tokenizers.num_threads() // workers)
         with Progress('prepared', total, 'examples', count=count, active=not elsewhere):
-
-            def finished(done: Done) -> None:
-                results[done.job] = done
-                print(done, flush=True)
-                for bad in done.manifest['skipped'] or ():
-                    place = f'{bad["path"]}:{bad["line"]}' if bad['line'] else bad['path']
-                    print(f'  skipped {place}: {bad["reason"]}', flush=True)
-
             for done in results.values():
                 print(done, flush=True)
-            if elsewhere:
-                elsewhere(todo, finished)
-            else:
-                work = functools.partial(
-                    jobs_lib.prepare_one, root=root, vocabulary=vocabulary, force=force,
-                    encoders=encoders,
-                )  # fmt: skip
-                own = shared if workers == 1 else None  # Others get it when they start.
-                threads = tokenizers.num_threads() // workers
-                with Pool(workers, jobs_lib.start_worker, shared, threads) as processes:
-                    for done in processes.run(work, ((job, own) for job in todo)):
-                        finished(done)
+            with pool:
+                local = pool.run(work, ((job, own) for job in todo))
+                for done in elsewhere(todo) if elsewhere else local:
+                    results[done.job] = done
+                    print(done, flush=True)
+                    for bad in done.manifest['skipped'] or ():
+                        place = f'{bad["path"]}:{bad["line"]}' if bad['line'] else bad['path']
+                        print(f'  skipped {place}: {bad["reason"]}', flush=True)
             for mixture, split in whole:
                 rates = pipeline.mixture_rates(mixture, split)
                 prepared.write_mixture(root, vocabulary, mixture.name, split, rates)
             for line in equal_splits(root, vocabulary, [results[job] for job in todo]):
                 print(line, flush=True)
     made = [results[job] for job in sizes]
+    new = [done for done in made if not done.fresh]
+    examples = sum(done.manifest['num_examples'] for done in new)
     means = 'Beam' if elsewhere else f'{workers} process{"es" if workers > 1 else ""}'
-    print(_summary(made, time.monotonic() - started, means, root, vocabulary), flush=True)
-    return made
-
-
-def _summary(
-    results: Sequence[Done], seconds: float, means: str, root: str, vocabulary: str
-) -> str:
-    made = [done for done in results if not done.fresh]
-    examples = sum(done.manifest['num_examples'] for done in made)
-    return (
-        f'{len(made)} prepared, {len(results) - len(made)} were up to date: {examples:,} examples '
-        f'in {seconds:.1f} s with {means} -> '
-        + os.path.join(root, 'prepared', prepared.vocabulary_folder(vocabulary))
+    print(
+        f'{len(new)} prepared, {len(made) - len(new)} were up to date: {examples:,} examples in '
+        f'{time.monotonic() - started:.1f} s with {means} -> '
+        + os.path.join(root, 'prepared', prepared.vocabulary_folder(vocabulary)),
+        flush=True,
     )
+    return made
 
 
 def make_vocabulary(

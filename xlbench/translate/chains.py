@@ -5,7 +5,7 @@ Over the examples of a task, a chain has a file for each stage:
   FOLDER/0.jsonl         the inputs of the first stage: {"id": "0", "texts": ["anna: hi!"]}
   FOLDER/1.jsonl         its output: {"id": "0", "texts": ["anna greets."]}
 
-Answers are cached by text and model (xlbench/translate/memory.py): a chain that was killed, or of
+Answers are cached by text and model (xlbench/translate/jobs.py): a chain that was killed, or of
 which a stage has changed, asks for no text twice.
 """
 
@@ -186,21 +186,15 @@ class Chain:
 
     def __init__(self, chain: Sequence[Stage], cache: str = ''):
         self._stages, self._cache = chain, cache
-        self._identities = [''] * len(chain)
         self._first: jobs.Job | None = None
-        for i, stage in reversed([*enumerate(chain)]):
+        facts = []
+        for number, stage in reversed([*enumerate(chain, 1)]):
             self._first = None  # Its model makes room for the next one.
             self._first = stage.job(cache)
-            self._identities[i] = self._first.identity
-
-    @property
-    def facts(self) -> dict[str, str]:
-        """The languages of each stage, and its model or engine with all settings, by its name."""
-        rows = enumerate(zip(self._stages, self._identities, strict=True), 1)
-        return {
-            f'{number} {stage.name}': f'{stage.source}-{stage.target}, {identity}'
-            for number, (stage, identity) in rows
-        }
+            said = f'{stage.source}-{stage.target}, {self._first.identity}'
+            facts.append((f'{number} {stage.name}', said))
+        # The languages of each stage, and its model or engine with all settings, by its name.
+        self.facts = dict(reversed(facts))
 
     def job(self, number: int) -> jobs.Job:
         """A stage, ready to work; the first one is open already."""

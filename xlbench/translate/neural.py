@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from xlbench.inference.generator import Model
@@ -67,15 +67,10 @@ class Neural:
         return f'model {self._model.digest} {source}-{target} told {told!r} {changed}{prefix}'
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str | Failure]:
-        return self._generate(texts, source, target, self._options)
-
-    def _generate(
-        self, texts: Sequence[str], source: str, target: str, options: Mapping[str, Setting]
-    ) -> list[Any]:
         source_lang, target_lang = self._languages(source, target)
         texts = [self._prefix + text for text in texts]
         return self._model.generate(
-            texts, source_lang=source_lang, target_lang=target_lang, **options
+            texts, source_lang=source_lang, target_lang=target_lang, **self._options
         )
 
     def _languages(self, source: str, target: str) -> tuple[str | None, str | None]:
@@ -93,12 +88,16 @@ class Writer(Neural):
 
     translates = False
 
+    def __init__(self, spec: str, **settings: Setting):
+        super().__init__(spec, **settings)
+        # Named, so that the model gives a list for each text, also of one answer.
+        self._options['num_return'] = self._model.options.changed(self._options).num_return
+
     def identity(self, source: str, target: str) -> str:
         return f'{super().identity(source, target)} reads {self._model.max_input_length} tokens'
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str | Failure]:
-        count = self._model.options.changed(self._options).num_return
-        answers = self._generate(texts, source, target, self._options | {'num_return': count})
+        answers: Sequence[Any] = super().translate(texts, source, target)
         return [json.dumps([p.text for p in n_best], ensure_ascii=False) for n_best in answers]
 
 

@@ -23,7 +23,7 @@ class Record:
     """A line of a file."""
 
     place: str  # File and line, for messages.
-    content: dict[str, Any] | list[str]  # Of JSONL and JSON the object, otherwise the columns.
+    content: dict[str, Any]  # Of JSONL and JSON the object, else the columns by number, from '1'.
     texts: tuple[str, ...]  # Those to translate.
 
 
@@ -50,66 +50,61 @@ class Form:
     def __init__(
         self, name: str, fields: Sequence[str], *, keep: Sequence[str] = (), lower: bool = False
     ):
-        self.name = name
-        self._fields, self._lower = tuple(fields), lower
+        self.name, self._lower, self._has_columns = name, lower, name in ('text', 'tsv')
+        self._fields = ('1',) if name == 'text' else tuple(fields)
         self._keep = tuple(dict.fromkeys((*keep, *fields))) if keep else ()
         if name == 'text' and fields:
             raise UserError('--field is for JSONL, JSON and TSV; a line of text is one text')
-        if keep and name in ('text', 'tsv'):
+        if keep and self._has_columns:
             raise UserError('--keep is for JSONL and JSON; all lines and columns are kept')
         if name != 'text' and not fields:
             takes = 'the numbers of columns, from 1' if name == 'tsv' else 'their names'
             raise UserError(f'name the fields to translate: --field with {takes}, and commas')
         if name == 'tsv' and not all(re.fullmatch('[1-9][0-9]{0,3}', field) for field in fields):
             raise UserError(f'--field={",".join(fields)}; for TSV it has column numbers, from 1')
+        if name == 'tsv':
+            self._fields = tuple(sorted({*fields}, key=int))
 
     def read(self, path: str) -> Iterator[Record]:
         """The records of a file, packed or not; UserError for a malformed one."""
-        if self.name in ('jsonl', 'json'):
-            items = readers.json_lines if self.name == 'jsonl' else readers.json_items
-            for number, content in readers.good(items(path)):
-                yield self._checked(path, number, content)
+        if self._has_columns:
+            for number, line in readers.good(readers.numbered(path)):
+                columns = [line] if self.name == 'text' else line.split('\t')
+                yield self._checked(path, number, {str(i): x for i, x in enumerate(columns, 1)})
             return
-        for number, line in readers.good(readers.numbered(path)):
-            yield self._checked(path, number, [line] if self.name == 'text' else line.split('\t'))
+        items = readers.json_lines if self.name == 'jsonl' else readers.json_items
+        for number, content in readers.good(items(path)):
+            yield self._checked(path, number, content)
 
     def line(self, record: Record, translations: Sequence[str | Failure]) -> str:
         """The line that the record becomes; a Failure is an empty text."""
         texts = iter(['' if isinstance(x, Failure) else x for x in translations])
-        if isinstance(record.content, list):
-            columns = [
-                BREAKS.sub(' ', next(texts)) if self._is_translated(i) else column
-                for i, column in enumerate(record.content)
-            ]
-            return '\t'.join(columns)
         content = {key: record.content[key] for key in self._keep or record.content}
         for field in self._fields:
-            several = isinstance(content[field], list)
-            content[field] = [next(texts) for _ in content[field]] if several else next(texts)
+            if self._has_columns:
+                content[field] = BREAKS.sub(' ', next(texts))
+            else:
+                several = isinstance(content[field], list)
+                content[field] = [next(texts) for _ in content[field]] if several else next(texts)
+        if self._has_columns:
+            return '\t'.join(content.values())
         reasons = [x.reason for x in translations if isinstance(x, Failure)]
         content |= {'translation_error': reasons[0]} if reasons else {}
         return json.dumps(content, ensure_ascii=False)
 
-    def _is_translated(self, column: int) -> bool:
-        return self.name == 'text' or str(column + 1) in self._fields
-
     def _checked(self, path: str, number: int, content: readers.Json) -> Record:
         place = f'{path}: object {number}' if self.name == 'json' else f'{path}:{number}'
+        texts: list[str] = []
         try:
-            if self.name == 'json' and not isinstance(content, dict):
-                raise ValueError(f'{readers.kind_of(content)}, not an object')
-            if isinstance(content, list):
-                needed = max(map(int, self._fields), default=1)
-                if len(content) < needed:
-                    raise ValueError(f'{len(content)} TAB-separated columns; {needed} are needed')
-                texts = [x for i, x in enumerate(content) if self._is_translated(i)]
-            else:
-                readers.check_keys(content, (*self._fields, *self._keep))
-                texts = []
-                for field in self._fields:
-                    value = content[field]
-                    several = value if isinstance(value, list) else [value]
-                    texts += [readers.text_field(text, field) for text in several]
+            if self._has_columns and len(content) < (needed := max(map(int, self._fields))):
+                raise ValueError(f'{len(content)} TAB-separated columns; {needed} are needed')
+            readers.check_keys(content, (*self._fields, *self._keep))
+            for field in self._fields:
+                value = content[field]
+                several = value if isinstance(value, list) else [value]
+                if not self._has_columns:
+                    several = [readers.text_field(text, field) for text in several]
+                texts += several
         except ValueError as error:
             raise UserError(f'{place}: {error}') from None
         if self._lower:
