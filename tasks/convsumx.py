@@ -42,9 +42,7 @@ def files(corpus: str, split: str) -> list[str]:
     return [f'convsumx/{FOLDERS[corpus]}/{corpus}.{SPLITS[split]}.jsonl']
 
 
-def read(
-    inputs: tuple[str, ...], targets: str, split: str, path: str
-) -> Iterator[readers.Item]:
+def read(inputs: tuple[str, ...], targets: str, split: str, path: str) -> Iterator[readers.Item]:
     """The pairs of a split: the values of some keys, a line each, and that of another."""
     seen: set[str] = set()
 
@@ -72,8 +70,7 @@ for _name in CONVSUMX.task_names():
             FIELDS,
             source_lang=_source,
             target_lang=_target,
-            hint='put the folders DialogSumX and QMSumX of cylnlp/convsumx into the folder '
-            'convsumx below it',
+            hint='python -m xlbench.data list convsumx says how to get it',
         ),
         keep=['id'],
     )

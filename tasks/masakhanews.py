@@ -64,8 +64,7 @@ for _name in MASAKHANEWS.task_names():
             _KEYS,
             source_lang=_lang,
             target_lang=_lang,
-            hint='put the folder data of masakhane-io/masakhane-news there as masakhanews, or some '
-            'of its folders, such as eng and fra',
+            hint='python -m xlbench.data list masakhanews says how to get it',
         ),
         inputs='{text}',
         targets='{headline}',

@@ -71,7 +71,7 @@ for _name in XQUAD.task_names():
             FIELDS,
             source_lang=_source,
             target_lang=_target,
-            hint='put xquad.<lang>.json or xquad.<lang>.json.gz into the folder xquad below it',
+            hint='python -m xlbench.data list xquad says how to get it',
         ),
         inputs='{passage}' + pipeline.ANSWER_SEPARATOR + '{answer}',
         targets='{question}',
