@@ -293,9 +293,7 @@ def _write_dialogues(
     _write_json(folder, name, file, others)
 
 
-def _write_views(
-    folder: str, name: str, splits: Mapping[str, Sequence[Mapping[str, str]]]
-) -> None:
+def _write_views(folder: str, name: str, splits: Mapping[str, Sequence[Mapping[str, str]]]) -> None:
     """Writes the topics and stages of a corpus, as `xlbench data segment` makes them."""
     dialogues = [segments.utterances(x['dialogue']) for part in splits.values() for x in part]
     # Few words and few dialogues suffice to tell the stages of made-up ones apart.
