@@ -105,9 +105,7 @@ def sample(model: str, scenario: Scenario, num_steps: int = 1200) -> ConfigDict:
         lengths = dict(inputs=192, targets=64)
     optimizer = presets.adamw(2e-3, 0.05)
     if model in ('t5', 'mt5'):
-        optimizer = dict(
-            name='adafactor', schedule='linear', learning_rate=3e-2, warmup_steps=0.05
-        )
+        optimizer = dict(name='adafactor', schedule='linear', learning_rate=3e-2, warmup_steps=0.05)
     c.stages = dict(train=scenario.stage(num_steps, optimizer))
     both = dict(batch_size=64, lengths=lengths)
     dev, test = dict(num_examples=128), dict(decode=True, num_examples=0)
@@ -128,13 +126,13 @@ def in_epochs(
     model: str, scenario: Scenario, batch_size: int, optimizer: dict[str, object]
 ) -> ConfigDict:
     """Trains for 20 epochs, and decodes with a beam of 5, as all of the paper's own models do."""
-    lengths = dict(inputs=1024, targets=128)
     c = public(model)
+    lengths = dict(inputs=1024, targets=128)
     c.batches = presets.unpacked(batch_size, lengths, length_buckets=4, equal_rows=True)
     epoch = presets.epoch_steps(scenario, batch_size)
     c.stages = dict(train=scenario.stage(_EPOCHS * epoch, optimizer))
     test = dict(decode=True, num_examples=0, decoding=dict(DECODING))
-    presets.evaluate(c, scenario, epoch, presets.LOSS, test=test, batch_size=8, lengths=lengths)
+    presets.evaluate(c, scenario, epoch, presets.LOSS, test=test, batch_size=8)
     c.baselines = presets.SUMMARY_BASELINES
     return c
 
@@ -154,7 +152,7 @@ def authors(model: str, scenario: Scenario) -> ConfigDict:
     decoding = dict(method='beam', num_beams=4, length_penalty=penalty, no_repeat_ngram=3)
     decoding |= dict(min_length=5, max_length=100)
     test = dict(decode=True, num_examples=0, decoding=decoding)
-    presets.evaluate(c, scenario, 100, presets.LOSS, test=test, batch_size=8, lengths=lengths)
+    presets.evaluate(c, scenario, 100, presets.LOSS, test=test, batch_size=8)
     c.baselines = presets.SUMMARY_BASELINES
     return c
 

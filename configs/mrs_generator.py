@@ -188,10 +188,10 @@ def paper(scenario: Scenario, model: Generator) -> ConfigDict:
         weight_decay=0.01,
     )
     c.stages = dict(stage1=scenario.stage(num_steps, optimizer))
-    every, both = max(1000, num_steps // 50), dict(batch_size=128, lengths=lengths)
+    every = max(1000, num_steps // 50)
     beam = dict(method='beam', num_beams=5, num_return=3, max_length=200, length_penalty=1.0)
     dev, test = dict(num_examples=10_240), dict(decode=True, decoding=beam, num_examples=0)
-    presets.evaluate(c, scenario, every, presets.LOSS, dev=dev, test=test, **both)
+    presets.evaluate(c, scenario, every, presets.LOSS, dev=dev, test=test, batch_size=128)
     c.best.score = ''  # The last checkpoint is scored, as there.
     c.baselines = ()  # They hold all training pairs of a language in memory, 39 million of English.
     return c

@@ -78,8 +78,7 @@ def small(scenario: Scenario) -> ConfigDict:
     c.batches = dict(batch_size=8, lengths=lengths, packing=True, length_buckets=1)
     c.stages = dict(train=scenario.stage(4500, presets.adamw(3e-3, 0.1, b2=0.98)))
     test = dict(decode=True, num_examples=0, decoding=dict(method='beam', num_beams=5))
-    both = dict(batch_size=64, lengths=lengths)
-    presets.evaluate(c, scenario, 250, presets.LOSS, test=test, **both)
+    presets.evaluate(c, scenario, 250, presets.LOSS, test=test, batch_size=64)
     return c
 
 
@@ -94,5 +93,5 @@ def base(scenario: Scenario) -> ConfigDict:
     c.stages = dict(train=scenario.stage(100_000, adam(512**-0.5 * 4000**-0.5, 4000)))
     beam = dict(method='beam', num_beams=4, length_penalty=0.6)
     test = dict(decode=True, num_examples=0, decoding=beam)
-    presets.evaluate(c, scenario, 5000, presets.LOSS, test=test, batch_size=64, lengths=lengths)
+    presets.evaluate(c, scenario, 5000, presets.LOSS, test=test, batch_size=64)
     return c
