@@ -80,7 +80,8 @@ def translate(
         for part, number, size in sizes
         for start in range(0, size, BLOCK)
     ]
-    made, translated = {}, dict[tuple[str, str], list[str]]()
+    made: dict[str, tuple[object, ...]] = {}
+    translated: dict[tuple[str, str], list[str]] = {}
     for lang in options.translated_languages:
         for part, number, lines in blocks:
             name = f'{part}/{number:06d}-{lines.start // BLOCK:04d}'
