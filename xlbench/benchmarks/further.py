@@ -24,11 +24,11 @@ CONVSUMX = PairBenchmark(
     # The published files; of the meetings there is no published number of the other splits.
     split_sizes={
         f'{corpus}{kind}': sizes
+        for kind in ('', 'summary')
         for corpus, sizes in (
             ('dialogsumx', {'train': 400, 'validation': 100, 'test': 500}),
             ('qmsumx', {'validation': 40}),
         )
-        for kind in ('', 'summary')
     },
     pairs={
         'dialogsumx': _SUMMARIES,
