@@ -61,7 +61,7 @@ def read(
 
 
 def register_all(benchmark: ParallelBenchmark) -> None:
-    """Adds all tasks and mixtures of a version; tasks that version 1 lacks have a text on a line."""
+    """Adds all tasks and mixtures of a version; a task that only version 2 has reads one text."""
     pattern = f'{benchmark.name}/{versions.FILES}, set by {versions.VARIABLES[benchmark.name]}'
     for name in benchmark.task_names():
         _, task, source, target = name.split('_')
