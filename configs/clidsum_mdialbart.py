@@ -37,7 +37,6 @@ from xlbench.benchmarks.clidsum import SUMMARIZE
 from xlbench.config import presets
 from xlbench.configs import clidsum_mbart
 from xlbench.system.errors import UserError
-from xlbench.system.files import Block
 
 
 def get_config(variant: str = '') -> ConfigDict:
@@ -66,39 +65,21 @@ def get_config(variant: str = '') -> ConfigDict:
     pretraining = CLIDSUM.pretraining(chosen['pretraining'], chosen['target'])
     if stages == 'finetuning':
         return c
+    optimizer = dict(c.stages.train.optimizer)
     if is_sample:
-        optimizer = dict(c.stages.train.optimizer)
-        add(c, pretraining, 300, optimizer, rows=8, lengths=dict(inputs=192, targets=192))
+        num_steps, each, lengths = 300, 8, dict(inputs=192, targets=192)
     else:
-        optimizer = dict(c.stages.train.optimizer) | dict(warmup_steps=5_000, final_fraction=0.0)
-        lengths = dict(inputs=1024, targets=1024)
+        optimizer |= dict(warmup_steps=5_000, final_fraction=0.0)
         each = 8 if rows == 'each' else round(8 / len(pretraining.train))
-        add(c, pretraining, 1_000_000, optimizer, rows=each, lengths=lengths)
+        num_steps, lengths = 1_000_000, dict(inputs=1024, targets=1024)
+    mixed = c.batches.to_dict() | dict(each_task=False)
+    finetuning = c.stages.train.to_dict() | dict(batches=mixed)
+    apart = dict(packing=c.batches.packing, length_buckets=1, each_task=True)
+    c.batches = dict(batch_size=each * len(pretraining.train), lengths=lengths) | apart
+    c.stages = dict(stage1=pretraining.stage(num_steps, optimizer), stage2=finetuning)
     if stages == 'pretraining':
         leave_out_finetuning(c, pretraining)
     return c
-
-
-def add(
-    c: ConfigDict,
-    pretraining: Scenario,
-    num_steps: int,
-    optimizer: Block,
-    *,
-    rows: int,
-    lengths: dict[str, int],
-) -> None:
-    """Puts the stage of pre-training, with so many rows of each task, before that of a config."""
-    mixed = c.batches.to_dict() | dict(each_task=False)
-    finetuning = c.stages.train.to_dict() | dict(batches=mixed)
-    c.batches = dict(
-        batch_size=rows * len(pretraining.train),
-        lengths=lengths,
-        packing=c.batches.packing,
-        length_buckets=1,
-        each_task=True,
-    )
-    c.stages = dict(stage1=pretraining.stage(num_steps, optimizer), stage2=finetuning)
 
 
 def leave_out_finetuning(c: ConfigDict, pretraining: Scenario) -> None:

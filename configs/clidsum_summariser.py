@@ -34,8 +34,6 @@ Keys after the colon: size (sample, large), model (t5, pegasus, bart, bart_d_all
 corpus (xsamsum, xmediasum40k), scenario (mono, semi).
 """
 
-from typing import NamedTuple
-
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
@@ -43,26 +41,16 @@ from xlbench.benchmarks import CLIDSUM, Scenario, parse_task
 from xlbench.config import presets
 from xlbench.system import errors
 
-
-class Summariser(NamedTuple):
-    """A model of the paper."""
-
-    family: str
-    size: str  # As the paper has it.
-    checkpoint: str
-    kind: str = ''  # The end of the task's name, behind the corpus: how it reads dialogues.
-    root: str = 'data'  # The folder of its data.
-
-
 MBART = 'facebook/mbart-large-50-many-to-many-mmt'  # Footnote 17 of the paper.
 DECODING = dict(method='beam', num_beams=5, max_length=150)  # Appendix A.4.
+# Model of the paper -> family, its size, checkpoint.
 MODELS = {
-    't5': Summariser('t5', 'large', 'google-t5/t5-large'),
-    'pegasus': Summariser('pegasus', 'large', 'google/pegasus-large'),
-    'bart': Summariser('bart', 'large', 'facebook/bart-large'),
-    'bart_d_all': Summariser('bart', 'large', 'facebook/bart-large', root='marked'),
-    'mbart': Summariser('mbart', 'large_50', MBART),
-    'mvbart': Summariser('mvbart', 'large', 'facebook/bart-large', 'views'),
+    't5': ('t5', 'large', 'google-t5/t5-large'),
+    'pegasus': ('pegasus', 'large', 'google/pegasus-large'),
+    'bart': ('bart', 'large', 'facebook/bart-large'),
+    'bart_d_all': ('bart', 'large', 'facebook/bart-large'),
+    'mbart': ('mbart', 'large_50', MBART),
+    'mvbart': ('mvbart', 'large', 'facebook/bart-large'),
 }
 # Corpus -> rows of a batch, learning rate.
 _SETTINGS = {'xsamsum': (16, 4e-5), 'xmediasum40k': (24, 2e-5)}
@@ -78,10 +66,10 @@ def get_config(variant: str = '') -> ConfigDict:
     first = 'xmediasum40k' if chosen['scenario'] == 'semi' else 'xsamsum'
     model, corpus = chosen['model'], chosen['corpus'] or first
     errors.check_known('corpus after the colon of --config', corpus, _SETTINGS)
-    task = f'{corpus}{MODELS[model].kind}'
+    task = f'{corpus}views' if model == 'mvbart' else corpus
     scenario = CLIDSUM.scenario(chosen['scenario'], task, target=CLIDSUM.pivot)
     if chosen['size'] == 'sample':
-        if MODELS[model].root != 'data':
+        if model == 'bart_d_all':
             raise errors.UserError(
                 f'model={model} has no size sample, as the sample corpora have no marks; take the '
                 'size large, or model=bart'
@@ -105,9 +93,7 @@ def sample(model: str, scenario: Scenario, num_steps: int = 1200) -> ConfigDict:
         lengths = dict(inputs=192, targets=64)
     optimizer = presets.adamw(2e-3, 0.05)
     if model in ('t5', 'mt5'):
-        optimizer = dict(
-            name='adafactor', schedule='linear', learning_rate=3e-2, warmup_steps=0.05
-        )
+        optimizer = dict(name='adafactor', schedule='linear', learning_rate=3e-2, warmup_steps=0.05)
     c.stages = dict(train=scenario.stage(num_steps, optimizer))
     both = dict(batch_size=64, lengths=lengths)
     dev, test = dict(num_examples=128), dict(decode=True, num_examples=0)
@@ -128,13 +114,13 @@ def in_epochs(
     model: str, scenario: Scenario, batch_size: int, optimizer: dict[str, object]
 ) -> ConfigDict:
     """Trains for 20 epochs, and decodes with a beam of 5, as all of the paper's own models do."""
-    lengths = dict(inputs=1024, targets=128)
     c = public(model)
+    lengths = dict(inputs=1024, targets=128)
     c.batches = presets.unpacked(batch_size, lengths, length_buckets=4, equal_rows=True)
     epoch = presets.epoch_steps(scenario, batch_size)
     c.stages = dict(train=scenario.stage(_EPOCHS * epoch, optimizer))
     test = dict(decode=True, num_examples=0, decoding=dict(DECODING))
-    presets.evaluate(c, scenario, epoch, presets.LOSS, test=test, batch_size=8, lengths=lengths)
+    presets.evaluate(c, scenario, epoch, presets.LOSS, test=test, batch_size=8)
     c.baselines = presets.SUMMARY_BASELINES
     return c
 
@@ -154,18 +140,19 @@ def authors(model: str, scenario: Scenario) -> ConfigDict:
     decoding = dict(method='beam', num_beams=4, length_penalty=penalty, no_repeat_ngram=3)
     decoding |= dict(min_length=5, max_length=100)
     test = dict(decode=True, num_examples=0, decoding=decoding)
-    presets.evaluate(c, scenario, 100, presets.LOSS, test=test, batch_size=8, lengths=lengths)
+    presets.evaluate(c, scenario, 100, presets.LOSS, test=test, batch_size=8)
     c.baselines = presets.SUMMARY_BASELINES
     return c
 
 
 def public(model: str) -> ConfigDict:
     """Settings that the configs of public checkpoints share."""
-    summariser = MODELS[model]
+    family, size, checkpoint = MODELS[model]
+    root = 'marked' if model == 'bart_d_all' else 'data'
     c = config_lib.defaults()
-    c.data = dict(root=summariser.root, vocabulary=summariser.checkpoint, sample=False)
-    c.model = presets.public_model(summariser.family, summariser.size) | dict(dtype='float32')
-    c.init_from = summariser.checkpoint
+    c.data = dict(root=root, vocabulary=checkpoint, sample=False)
+    c.model = presets.public_model(family, size) | dict(dtype='float32')
+    c.init_from = checkpoint
     c.objective = _objective(model, 0.1 if model in _AUTHORS else 0.0)
     return c
 

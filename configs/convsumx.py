@@ -33,7 +33,6 @@ def get_config(variant: str = '') -> ConfigDict:
     c.batches = dict(batch_size=8, lengths=lengths, packing=True, length_buckets=1)
     optimizer = dict(name='adafactor', schedule='linear', learning_rate=1e-2, warmup_steps=0.05)
     c.stages = dict(train=scenario.stage(450, optimizer))
-    both = dict(batch_size=64, lengths=lengths)
-    presets.evaluate(c, scenario, 150, presets.LOSS, test=dict(decode=True), **both)
+    presets.evaluate(c, scenario, 150, presets.LOSS, test=dict(decode=True), batch_size=64)
     c.baselines = presets.SUMMARY_BASELINES
     return c

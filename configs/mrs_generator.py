@@ -31,7 +31,6 @@ the task `reverse` writes the message that belongs to a reply, for --mmi_model o
 """
 
 import dataclasses
-from typing import NamedTuple
 
 from ml_collections import ConfigDict
 
@@ -40,40 +39,20 @@ from xlbench.benchmarks import MRS, Added, Scenario
 from xlbench.config import presets
 from xlbench.system import errors
 
-
-class Generator(NamedTuple):
-    """A public model."""
-
-    family: str
-    size: str
-    checkpoint: str
-    vocabulary: str
-    fields: dict[str, float]  # Further ones of the model.
-    # All but the token embeddings (and the bias of mBART's logits, which was never trained).
-    trainable: str = '(encoder|decoder)/.*'
-    learning_rate: float = 1e-5  # At the end of the warm-up.
-
-
-_ATTENTION = dict(attention_dropout_rate=0.1)
-_MBART, _MBERT = 'facebook/mbart-large-50', 'google-bert/bert-base-multilingual-cased'
-_UNICODER = 'models/unicoder_xdae'
-
-
-def _mt5(size: str) -> Generator:
-    trainable, rows = '(encoder|decoder|logits_dense)/.*', dict(vocab_size=250112)
-    return Generator('mt5', size, f'google/mt5-{size}', 'mt5', rows, trainable, 1e-4)
-
-
+# All but the token embeddings (and the bias of mBART's logits, which was never trained).
+_LAYERS, _MT5_LAYERS = '(encoder|decoder)/.*', '(encoder|decoder|logits_dense)/.*'
+# Size -> family, its size, checkpoint; what is trained; learning rate at the end of the warm-up.
 MODELS = {
-    'mbart': Generator('mbart', 'large_50', _MBART, _MBART, _ATTENTION),
-    'unicoder': Generator('bart', 'unicoder', _UNICODER, _UNICODER, _ATTENTION),
-    'mt5_small': _mt5('small'),
-    'mt5_base': _mt5('base'),
-    'mt5_large': _mt5('large'),
-    'bert2bert': Generator(
-        'encoder_decoder', 'mbert', _MBERT, _MBERT, _ATTENTION, '(?!.*/token_embedder/).*', 5e-5
+    'mbart': ('mbart', 'large_50', 'facebook/mbart-large-50', _LAYERS, 1e-5),
+    'unicoder': ('bart', 'unicoder', 'models/unicoder_xdae', _LAYERS, 1e-5),
+    'mt5_small': ('mt5', 'small', 'google/mt5-small', _MT5_LAYERS, 1e-4),
+    'mt5_base': ('mt5', 'base', 'google/mt5-base', _MT5_LAYERS, 1e-4),
+    'mt5_large': ('mt5', 'large', 'google/mt5-large', _MT5_LAYERS, 1e-4),
+    'bert2bert': (
+        'encoder_decoder', 'mbert', 'google-bert/bert-base-multilingual-cased',
+        '(?!.*/token_embedder/).*', 5e-5,
     ),
-}
+}  # fmt: skip
 
 
 def get_config(variant: str = '') -> ConfigDict:
@@ -92,7 +71,7 @@ def get_config(variant: str = '') -> ConfigDict:
     if size == 'sample_unicoder':
         c = in_unicoder_shape(sample(scenario))
     else:
-        c = sample(scenario) if size == 'sample' else paper(scenario, MODELS[size])
+        c = sample(scenario) if size == 'sample' else paper(scenario, size)
     if scenario.name == 'adapters':
         adapt_languages(c)
     return c
@@ -161,16 +140,19 @@ def in_unicoder_shape(c: ConfigDict) -> ConfigDict:
     return c
 
 
-def paper(scenario: Scenario, model: Generator) -> ConfigDict:
+def paper(scenario: Scenario, size: str) -> ConfigDict:
     """The paper's setting (section 4.3); what it does not say as in microsoft/MRS's code."""
     batch_size = 1024
     num_steps = steps(scenario, batch_size)
+    family, of_family, checkpoint, trainable, learning_rate = MODELS[size]
+    is_mt5 = family == 'mt5'
+    fields = dict(vocab_size=250112) if is_mt5 else dict(attention_dropout_rate=0.1)
     c = config_lib.defaults()
-    c.data = dict(root='data', vocabulary=model.vocabulary, sample=False)
-    c.model = presets.public_model(model.family, model.size, **model.fields)
-    c.init_from = model.checkpoint
+    c.data = dict(root='data', vocabulary='mt5' if is_mt5 else checkpoint, sample=False)
+    c.model = presets.public_model(family, of_family, **fields)
+    c.init_from = checkpoint
     c.objective = presets.generation(label_smoothing=0.2)
-    c.trainable = (model.trainable,)
+    c.trainable = (trainable,)
     c.mesh.update(data=1, fsdp=-1)
     # Without packing, so that a batch is 1024 examples as in the paper. Sources are cut at 508
     # pieces there, before two end symbols; replies at the length that it decodes to.
@@ -179,7 +161,7 @@ def paper(scenario: Scenario, model: Generator) -> ConfigDict:
     c.accumulate = 4
     optimizer = dict(
         name='adamw',
-        learning_rate=model.learning_rate,
+        learning_rate=learning_rate,
         schedule='inverse_sqrt',
         warmup_steps=num_steps // 5,
         b1=0.9,
@@ -188,10 +170,10 @@ def paper(scenario: Scenario, model: Generator) -> ConfigDict:
         weight_decay=0.01,
     )
     c.stages = dict(stage1=scenario.stage(num_steps, optimizer))
-    every, both = max(1000, num_steps // 50), dict(batch_size=128, lengths=lengths)
+    every = max(1000, num_steps // 50)
     beam = dict(method='beam', num_beams=5, num_return=3, max_length=200, length_penalty=1.0)
     dev, test = dict(num_examples=10_240), dict(decode=True, decoding=beam, num_examples=0)
-    presets.evaluate(c, scenario, every, presets.LOSS, dev=dev, test=test, **both)
+    presets.evaluate(c, scenario, every, presets.LOSS, dev=dev, test=test, batch_size=128)
     c.best.score = ''  # The last checkpoint is scored, as there.
     c.baselines = ()  # They hold all training pairs of a language in memory, 39 million of English.
     return c

@@ -103,9 +103,7 @@ def brought(scenario: Scenario) -> ConfigDict:
     return c
 
 
-def paper(
-    scenario: Scenario, size: str, batch_size: int = 256, chunk_rows: int = 0
-) -> ConfigDict:
+def paper(scenario: Scenario, size: str, batch_size: int = 256, chunk_rows: int = 0) -> ConfigDict:
     """The paper's setting (section 4.3); what it does not say as in microsoft/MRS's code.
 
     Two encoders that begin alike, the pooler's output as it is, and products of any size. Epochs

@@ -124,7 +124,7 @@ def paper(scenario: Scenario, size: str, batch_size: int = 32) -> ConfigDict:
         stage2=scenario.stage(steps, optimizer, start_from='best'),
     )
     test = dict(decode=True, num_examples=0)
-    presets.evaluate(c, scenario, 2000, presets.LOSS, test=test, batch_size=64, lengths=lengths)
+    presets.evaluate(c, scenario, 2000, presets.LOSS, test=test, batch_size=64)
     c.baselines = presets.TEXT_BASELINES
     return c
 

@@ -46,14 +46,6 @@ def translator(scenario: Scenario, size: str, pieces: int, **fields: float) -> C
     return c
 
 
-def adam(learning_rate: float, warmup_steps: int) -> dict[str, float | str]:
-    """The optimizer of arXiv:1706.03762, section 5.3, whose rate falls with the root of steps."""
-    return dict(
-        name='adam', b1=0.9, b2=0.98, eps=1e-9, schedule='inverse_sqrt',
-        learning_rate=learning_rate, warmup_steps=warmup_steps,
-    )  # fmt: skip
-
-
 def sample(scenario: Scenario) -> ConfigDict:
     """The embedded corpus and a model of a few million parameters."""
     c = translator(scenario, 'sample', 0)
@@ -78,8 +70,7 @@ def small(scenario: Scenario) -> ConfigDict:
     c.batches = dict(batch_size=8, lengths=lengths, packing=True, length_buckets=1)
     c.stages = dict(train=scenario.stage(4500, presets.adamw(3e-3, 0.1, b2=0.98)))
     test = dict(decode=True, num_examples=0, decoding=dict(method='beam', num_beams=5))
-    both = dict(batch_size=64, lengths=lengths)
-    presets.evaluate(c, scenario, 250, presets.LOSS, test=test, **both)
+    presets.evaluate(c, scenario, 250, presets.LOSS, test=test, batch_size=64)
     return c
 
 
@@ -90,9 +81,11 @@ def base(scenario: Scenario) -> ConfigDict:
     c.baselines = ('copy_input',)  # The others would hold all training pairs in memory.
     lengths = dict(inputs=256, targets=256)
     c.batches = dict(batch_size=96, lengths=lengths, packing=True, length_buckets=1)
-    # The rate of its equation 3 with 512 dimensions is 7e-4 when the warm-up ends.
-    c.stages = dict(train=scenario.stage(100_000, adam(512**-0.5 * 4000**-0.5, 4000)))
+    # Section 5.3. The rate of its equation 3 with 512 dimensions is 7e-4 when the warm-up ends.
+    optimizer = dict(name='adam', b1=0.9, b2=0.98, eps=1e-9, schedule='inverse_sqrt')
+    optimizer |= dict(learning_rate=512**-0.5 * 4000**-0.5, warmup_steps=4000)
+    c.stages = dict(train=scenario.stage(100_000, optimizer))
     beam = dict(method='beam', num_beams=4, length_penalty=0.6)
     test = dict(decode=True, num_examples=0, decoding=beam)
-    presets.evaluate(c, scenario, 5000, presets.LOSS, test=test, batch_size=64, lengths=lengths)
+    presets.evaluate(c, scenario, 5000, presets.LOSS, test=test, batch_size=64)
     return c

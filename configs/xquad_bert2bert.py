@@ -38,8 +38,8 @@ def brought(scenario: Scenario, lengths: dict[str, int], num_steps: int) -> Conf
     c.stages = dict(stage1=scenario.stage(num_steps, presets.adamw(3e-4, 0.1, weight_decay=0.01)))
     dev = dict(num_examples=48)
     test = dict(decode=True, num_examples=0, decoding=dict(method='beam', num_beams=5))
-    both = dict(batch_size=16, lengths=lengths)
-    presets.evaluate(c, scenario, num_steps // 2, presets.LOSS, dev=dev, test=test, **both)
+    every = num_steps // 2
+    presets.evaluate(c, scenario, every, presets.LOSS, dev=dev, test=test, batch_size=16)
     c.log_every = 20
     c.baselines = presets.TEXT_BASELINES
     return c

@@ -36,12 +36,9 @@ def get_config(variant: str = '') -> ConfigDict:
         num_steps, warmup_steps = 5_000, 40 / 5_000
     c.objective = presets.generation()
     lengths = dict(inputs=512, targets=64)
-    c.batches = dict(
-        batch_size=8, lengths=lengths, packing=True, length_buckets=2, row_multiple=8
-    )
+    c.batches = dict(batch_size=8, lengths=lengths, packing=True, length_buckets=2, row_multiple=8)
     c.stages = dict(stage1=scenario.stage(num_steps, presets.adamw(1e-3, warmup_steps)))
-    both = dict(batch_size=16, lengths=lengths)
-    presets.evaluate(c, scenario, 100, presets.LOSS, test=dict(num_examples=0), **both)
+    presets.evaluate(c, scenario, 100, presets.LOSS, test=dict(num_examples=0), batch_size=16)
     c.log_every = 20
     c.baselines = presets.TEXT_BASELINES
     return c

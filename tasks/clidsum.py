@@ -126,7 +126,13 @@ def read(
         spans = noise.dialogue_spans(texts[0], actions) if kind == 'infilling' else []
         for draw in range(draws(kind, split)):
             number = f'{place}.{draw}' if draw else f'{place}'
-            source = _source(kind, texts[0], spans, place, draw)
+            source = texts[0]
+            if kind == 'infilling':
+                source = noise.infill_spans(source, spans, noise.generator(_SEED, draw, place))
+            elif kind == 'permutation':
+                source = noise.permute(source, noise.generator(_SEED, draw, place))
+            elif kind.endswith('summarize'):
+                source = f'{SUMMARIZE} {source}'
             yield dict(zip(FIELDS, (number, source, texts[1]), strict=True))
 
 
@@ -203,17 +209,6 @@ def _good(items: Iterable[readers.Item], bad: list[readers.BadRecord]) -> Iterat
             yield item
 
 
-def _source(
-    kind: str, text: str, spans: Sequence[set[noise.Span]], number: int, draw: int
-) -> str:
-    """Builds the model's input from a text; `infilling` may mask `spans` of actions."""
-    if kind == 'infilling':
-        return noise.infill_spans(text, spans, noise.generator(_SEED, draw, number))
-    if kind == 'permutation':
-        return noise.permute(text, noise.generator(_SEED, draw, number))
-    return f'{SUMMARIZE} {text}' if kind.endswith('summarize') else text
-
-
 def count(corpus: str, split: str, path: str, *others: str) -> int:
     """The number of dialogues of a split, without the noise that takes long."""
     items = _interviews(path, others[0]) if corpus == MONOLINGUAL else _objects(path, ['dialogue'])
@@ -222,38 +217,32 @@ def count(corpus: str, split: str, path: str, *others: str) -> int:
 
 def hint(corpus: str, kind: str, target: str) -> str:
     """Says how to get the files of a task; {root} stands for the data root."""
-    text = (
-        'put the folders XSAMSum and XMediaSum40k of krystalan/ClidSum, which its authors give '
-        'out, into the folder clidsum below it'
-    )
-    if corpus == MONOLINGUAL:
-        text = (
-            'put news_dialogue.json of zcgzcgzcg1/MediaSum and train_val_test_split.40k.json of '
-            f'krystalan/ClidSum into the folder clidsum/{FOLDERS[corpus]} below it'
-        )
+    published = MONOLINGUAL if corpus == MONOLINGUAL else CLIDSUM.name
+    said = f'python -m xlbench.data list {published} says how to get it'
     folder = f'{{root}}/clidsum/{FOLDERS[corpus]}'
+    translate = (
+        f'python -m xlbench.translate --engine=ENGINE --source_lang=en --target_lang={target}'
+    )
     if kind == TRANSLATED:
         task = CLIDSUM.task_name(corpus, CLIDSUM.pivot, target)
-        text += (
-            f'; {{train,val,test}}.{TRANSLATED}.{target}.jsonl are made by python -m '
-            f'xlbench.translate --engine=ENGINE --source_lang=en --target_lang={target} '
+        said += (
+            f'; {{train,val,test}}.{TRANSLATED}.{target}.jsonl are made by {translate} '
             f'--input_task={task} --root={{root}} --split=train '
             f'--output={folder}/train.{TRANSLATED}.{target}.jsonl, and so on'
         )
-    if kind == 'views':
-        text += f'; views are made by python -m xlbench.data segment {folder}/*.json'
-    if kind.startswith('pseudo'):
-        text += (
-            f'; summaries.{target}.jsonl is made by python -m xlbench.translate --engine=ENGINE '
-            f'--source_lang=en --target_lang={target} --input={folder}/news_dialogue.json '
-            f'--field=summary --keep=id --output={folder}/summaries.{target}.jsonl'
+    elif kind == 'views':
+        said += f'; views are made by python -m xlbench.data segment {folder}/*.json'
+    elif kind.startswith('pseudo'):
+        said += (
+            f'; summaries.{target}.jsonl is made by {translate} --input={folder}/news_dialogue.json'
+            f' --field=summary --keep=id --output={folder}/summaries.{target}.jsonl'
         )
-    if kind == 'infilling':
-        text += (
+    elif kind == 'infilling':
+        said += (
             '; triples are written by python -m xlbench.data triples FILE.json --tagger=WORKDIR, '
             "or by CoreNLP's OpenIE with -format reverb"
         )
-    return text
+    return said
 
 
 def register(task: str, source: str, target: str) -> pipeline.DeclaredTask:

@@ -18,7 +18,6 @@ DialogSumX's training and validation dialogues are from the validation split of 
 its test split from DialogSum's test split: what was trained on the one has seen the other.
 """
 
-import functools
 from collections.abc import Iterator
 
 from xlbench import pipeline
@@ -29,7 +28,6 @@ FOLDERS = {'dialogsumx': 'DialogSumX', 'qmsumx': 'QMSumX'}
 SPLITS = {'train': 'train', 'validation': 'dev', 'test': 'test'}  # As files call them.
 DIALOGUES = {'dialogsumx': ('en_dialogue',), 'qmsumx': ('en_query', 'dialogue')}
 FIELDS = ('id', 'inputs', 'targets')
-_LAYOUT = rows.Layout('jsonl')
 
 
 def summary(corpus: str, lang: str) -> str:
@@ -37,15 +35,17 @@ def summary(corpus: str, lang: str) -> str:
     return f'{"ukr" if (corpus, lang) == ("qmsumx", "uk") else lang}_summary'
 
 
-def files(corpus: str, split: str) -> list[str]:
+def files(task: str, source: str, target: str, split: str) -> list[str]:
     """The file of a split, below the data root."""
+    corpus = task.removesuffix('summary')
     return [f'convsumx/{FOLDERS[corpus]}/{corpus}.{SPLITS[split]}.jsonl']
 
 
-def read(
-    inputs: tuple[str, ...], targets: str, split: str, path: str
-) -> Iterator[readers.Item]:
+def read(task: str, source: str, target: str, split: str, path: str) -> Iterator[readers.Item]:
     """The pairs of a split: the values of some keys, a line each, and that of another."""
+    corpus = task.removesuffix('summary')
+    inputs = DIALOGUES[corpus] if task == corpus else (summary(corpus, source),)
+    keys = ['fname', *inputs, summary(corpus, target)]
     seen: set[str] = set()
 
     def pair(_: int, values: rows.Values) -> Iterator[readers.Record]:
@@ -53,29 +53,10 @@ def read(
         if name in seen:
             raise ValueError(f'fname {name!r} is there twice')
         seen.add(name)
-        source = '\n'.join(text.strip() for text in texts[: len(inputs)])
-        yield dict(zip(FIELDS, (name, source, texts[-1].strip()), strict=True))
+        *texts, last = (text.strip() for text in texts)
+        yield dict(zip(FIELDS, (name, '\n'.join(texts), last), strict=True))
 
-    return readers.convert(path, rows.read(path, ['fname', *inputs, targets], _LAYOUT), pair)
+    return readers.convert(path, rows.read(path, keys, rows.Layout('jsonl')), pair)
 
 
-for _name in CONVSUMX.task_names():
-    _, _task, _source, _target = _name.split('_')
-    _corpus = _task.removesuffix('summary')
-    _inputs = DIALOGUES[_corpus] if _task == _corpus else (summary(_corpus, _source),)
-    pipeline.add_text_task(
-        _name,
-        source=pipeline.RecordSource(
-            functools.partial(read, _inputs, summary(_corpus, _target)),
-            functools.partial(files, _corpus),
-            tuple(SPLITS),
-            FIELDS,
-            source_lang=_source,
-            target_lang=_target,
-            hint='put the folders DialogSumX and QMSumX of cylnlp/convsumx into the folder '
-            'convsumx below it',
-        ),
-        keep=['id'],
-    )
-
-pipeline.add_scenarios(CONVSUMX)
+pipeline.add_text_tasks(CONVSUMX, read, files, tuple(SPLITS), FIELDS, keep=['id'])

@@ -60,9 +60,7 @@ def read(task: str, split: str, path: str, *others: str) -> Iterator[readers.Ite
         yield dict(zip(FIELDS, texts, strict=True))
 
 
-def _texts(
-    path: str, keys: list[str]
-) -> Iterator[tuple[int, tuple[str, ...]] | readers.BadRecord]:
+def _texts(path: str, keys: list[str]) -> Iterator[tuple[int, tuple[str, ...]] | readers.BadRecord]:
     """The line and the texts of each object, the first of which is in one line alone."""
     seen: set[str] = set()
 
@@ -86,8 +84,7 @@ for _task in DIALOGSUM.tasks:
             FIELDS,
             source_lang='en',
             target_lang='en',
-            hint='put the files of the folder DialogSum_Data of cylnlp/dialogsum into the folder '
-            'dialogsum below it',
+            hint='python -m xlbench.data list dialogsum says how to get it',
         ),
         keep=['id', postprocess.REFERENCES],
         metrics=[

@@ -18,7 +18,6 @@ small and the only ones that some have: there every tenth article is for validat
 for test, the others for training.
 """
 
-import functools
 from collections.abc import Iterator
 
 from xlbench import pipeline
@@ -35,13 +34,13 @@ def split_of(article: int) -> str:
     return {8: 'validation', 9: 'test'}.get(article % 10, 'train')
 
 
-def files(task: str, lang: str, split: str) -> list[str]:
+def files(task: str, lang: str, target: str, split: str) -> list[str]:
     """The file of a split, below the data root."""
     part = 'dev' if task == 'tgdev' else SPLITS[split]
     return [f'masakhanews/{LANGUAGES[lang].alpha3}/{part}.tsv']
 
 
-def read(task: str, split: str, path: str) -> Iterator[readers.Item]:
+def read(task: str, source: str, target: str, split: str, path: str) -> Iterator[readers.Item]:
     """The articles of a split and their headlines."""
     for article, row in enumerate(rows.read(path, _KEYS, rows.Layout('tsv'))):
         if isinstance(row, readers.BadRecord):
@@ -53,22 +52,6 @@ def read(task: str, split: str, path: str) -> Iterator[readers.Item]:
                 yield readers.BadRecord(path, row.number, str(error))
 
 
-for _name in MASAKHANEWS.task_names():
-    _, _task, _, _lang = _name.split('_')
-    pipeline.add_text_task(
-        _name,
-        source=pipeline.RecordSource(
-            functools.partial(read, _task),
-            functools.partial(files, _task, _lang),
-            tuple(SPLITS),
-            _KEYS,
-            source_lang=_lang,
-            target_lang=_lang,
-            hint='put the folder data of masakhane-io/masakhane-news there as masakhanews, or some '
-            'of its folders, such as eng and fra',
-        ),
-        inputs='{text}',
-        targets='{headline}',
-    )
-
-pipeline.add_scenarios(MASAKHANEWS)
+pipeline.add_text_tasks(
+    MASAKHANEWS, read, files, tuple(SPLITS), _KEYS, inputs='{text}', targets='{headline}'
+)

@@ -82,7 +82,7 @@ for _lang in MRS.languages:
             target_lang=_lang,
             count=count,
             optional=functools.partial(mapping, _lang),
-            hint='unpack the folders of the MRS release into the folder mrs below it',
+            hint='python -m xlbench.data list mrs says how to get it',
             apart=lambda split: split != RESPONSES,
         ),
         reverse=True,

@@ -60,15 +60,13 @@ def read(
     return readers.read_parallel(source_path, target_path, columns)
 
 
-def register(
-    benchmark: ParallelBenchmark, task: str, source: str, target: str
-) -> pipeline.DeclaredTask:
-    """Adds the task of one language pair; one that version 1 lacks has one text on a line."""
-    columns, template = SOURCES.get(task, (('text',), '{text}'))
-    hint = f'{benchmark.name}/{versions.FILES}, set by {versions.VARIABLES[benchmark.name]}'
-    return pipeline.add_text_task(
-        benchmark.task_name(task, source, target),
-        source=pipeline.RecordSource(
+def register_all(benchmark: ParallelBenchmark) -> None:
+    """Adds all tasks and mixtures of a version; a task that only version 2 has reads one text."""
+    pattern = f'{benchmark.name}/{versions.FILES}, set by {versions.VARIABLES[benchmark.name]}'
+    for name in benchmark.task_names():
+        _, task, source, target = name.split('_')
+        columns, template = SOURCES.get(task, (('text',), '{text}'))
+        texts = pipeline.RecordSource(
             functools.partial(read, columns),
             functools.partial(files, benchmark.name, task, source, target),
             SPLITS,
@@ -76,17 +74,9 @@ def register(
             source_lang=source,
             target_lang=target,
             count=pipeline.count_lines,
-            hint=f'the pattern below it is {hint}',
-        ),
-        inputs=template,
-        targets='{target}',
-    )
-
-
-def register_all(benchmark: ParallelBenchmark) -> None:
-    """Adds all tasks and mixtures of a version."""
-    for name in benchmark.task_names():
-        register(benchmark, *name.split('_')[1:])
+            hint=f'the pattern below it is {pattern}',
+        )
+        pipeline.add_text_task(name, texts, inputs=template, targets='{target}')
     pipeline.add_scenarios(benchmark)
 
 

@@ -78,13 +78,10 @@ def _pair(item: readers.Record | readers.BadRecord) -> readers.Record | readers.
 
 for _name in TRANSLATION.task_names():
     _, _task, _source, _target = _name.split('_')
+    _files, _read, _count = dialogue_files, read_dialogues, None
     if _task == 'wmt20':
         _files, _read = news_files, functools.partial(read_news, _source)
         _count = pipeline.count_lines
-        _hint = 'python -m xlbench.data list wmt20 says how to get it'
-    else:
-        _files, _read, _count = dialogue_files, read_dialogues, None
-        _hint = 'python -m xlbench.data get xdailydialog'
     pipeline.add_text_task(
         _name,
         pipeline.RecordSource(
@@ -95,7 +92,7 @@ for _name in TRANSLATION.task_names():
             source_lang=_source,
             target_lang=_target,
             count=_count,
-            hint=_hint,
+            hint=f'python -m xlbench.data list {_task} says how to get it',
         ),
         metrics=pipeline.translation_metrics(_target),
         default='bleu',

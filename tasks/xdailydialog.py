@@ -26,8 +26,7 @@ for _lang in XDAILYDIALOG.languages:
             'validation': f'xdailydialog/{_lang}_dev_human.txt',
             'test': f'xdailydialog/{_lang}_test_human.txt',
         },
-        hint='put the files of github.com/liuzeming01/XDailyDialog, also packed (.gz), into the '
-        'folder xdailydialog below it',
+        hint='python -m xlbench.data list xdailydialog says how to get it',
     )
 
 pipeline.add_scenarios(XDAILYDIALOG)

@@ -41,8 +41,7 @@ for _lang in XPERSONA.languages:
         part_of=lambda split, number: (
             split == 'test' or (number % 10 == 8) == (split == 'validation')
         ),
-        hint='put the files of github.com/HLTCHKUST/Xpersona, also packed (.gz), into the folder '
-        'xpersona below it',
+        hint='python -m xlbench.data list xpersona says how to get it',
     )
 
 pipeline.add_scenarios(XPERSONA)

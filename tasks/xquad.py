@@ -14,14 +14,12 @@ test, the others for training: an article is in one split alone, the same one in
 nothing that is asked about has been read in training.
 """
 
-import functools
 from collections.abc import Iterator
 
 from xlbench import pipeline
 from xlbench.benchmarks import XQUAD
 from xlbench.data import readers
 
-SPLITS = ('train', 'validation', 'test')
 FIELDS = ('id', 'passage', 'answer', 'question')
 
 
@@ -30,14 +28,14 @@ def split_of(article: int) -> str:
     return {8: 'validation', 9: 'test'}.get(article % 10, 'train')
 
 
-def files(source: str, target: str, _: str) -> list[str]:
+def files(task: str, source: str, target: str, split: str) -> list[str]:
     """The files of both languages, below the data root; each has all splits."""
     return [f'xquad/xquad.{lang}.json' for lang in (source, target)]
 
 
 def read(
-    split: str, source_path: str, target_path: str
-) -> Iterator[readers.Record | readers.BadRecord]:
+    task: str, source: str, target: str, split: str, source_path: str, target_path: str
+) -> Iterator[readers.Item]:
     """Passages and answers of one file with the questions of the same ids in the other."""
     questions = {}
     for record in readers.read_squad(target_path):
@@ -60,22 +58,13 @@ def read(
             }
 
 
-for _name in XQUAD.task_names():
-    _, _, _source, _target = _name.split('_')
-    pipeline.add_text_task(
-        _name,
-        source=pipeline.RecordSource(
-            read,
-            functools.partial(files, _source, _target),
-            SPLITS,
-            FIELDS,
-            source_lang=_source,
-            target_lang=_target,
-            hint='put xquad.<lang>.json or xquad.<lang>.json.gz into the folder xquad below it',
-        ),
-        inputs='{passage}' + pipeline.ANSWER_SEPARATOR + '{answer}',
-        targets='{question}',
-        keep=['id'],
-    )
-
-pipeline.add_scenarios(XQUAD)
+pipeline.add_text_tasks(
+    XQUAD,
+    read,
+    files,
+    ('train', 'validation', 'test'),
+    FIELDS,
+    inputs='{passage}' + pipeline.ANSWER_SEPARATOR + '{answer}',
+    targets='{question}',
+    keep=['id'],
+)

@@ -17,7 +17,7 @@ import os
 import pathlib
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from xlbench.metrics import words
@@ -33,8 +33,8 @@ Setting = str | int | float | list[str | int | float] | dict[str, str]
 Settings = dict[str, dict[str, Setting]]  # {step: {name of a flag: what it stands for}}
 
 
-class Options(argparse.Namespace):
-    """The flags of a build by their names, and what follows from them; all jobs get them."""
+# The flags of a build by their names, and what follows from them; all jobs get them.
+Options = argparse.Namespace
 
 
 def settings(
@@ -48,16 +48,12 @@ def settings(
     }
 
 
-def codes(example: str) -> Callable[[str], tuple[str, ...]]:
-    """The type of a flag with codes of languages, each once; `example` is for errors."""
-
-    def parse(text: str) -> tuple[str, ...]:
-        found = tuple(text.split(','))
-        if not all(re.fullmatch('[a-z]{2,3}', c) for c in found) or len({*found}) < len(found):
-            raise argparse.ArgumentTypeError(f'{text!r} is not a list of codes like {example}')
-        return found
-
-    return parse
+def codes(text: str) -> tuple[str, ...]:
+    """The codes of languages that a flag has, each once."""
+    found = tuple(text.split(','))
+    if not all(re.fullmatch('[a-z]{2,3}', c) for c in found) or len({*found}) < len(found):
+        raise argparse.ArgumentTypeError(f'{text!r} is not a list of codes like de,fr')
+    return found
 
 
 def check_files(paths: Iterable[str]) -> None:
@@ -76,16 +72,11 @@ def begin(
     `readers`, which may be patterns; TRANSLATED stands for all steps that translate. UserError if
     the folder holds something else, or the work of other settings and not `redo`.
     """
-    path = os.path.join(folder, 'settings.json')
-    try:
-        with open(path, encoding='utf-8') as file:
-            before = json.load(file)
-    except FileNotFoundError:
-        if others := [name for name in os.listdir(folder) if name[0] != '.']:
-            raise UserError(
-                f'{folder} holds {min(others)!r} but no build; name another --work'
-            ) from None
-        before = settings
+    path, before = os.path.join(folder, 'settings.json'), settings
+    if os.path.exists(path):
+        before = files.read_json(path, Settings)
+    elif others := [name for name in os.listdir(folder) if name[0] != '.']:
+        raise UserError(f'{folder} holds {min(others)!r} but no build; name another --work')
     changed = {
         step: _difference(before.get(step, {}), of_step)
         for step, of_step in settings.items()

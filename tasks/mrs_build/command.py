@@ -65,8 +65,8 @@ from xlbench.system import locks, machine
 from xlbench.system.command_line import CommandLine, engine_flags, flag, positive, share, whole
 from xlbench.system.errors import UserError
 from xlbench.tasks.building import builds
-from xlbench.tasks.building.builds import ENGLISH, TRANSLATED, Options, Setting, Settings
-from xlbench.tasks.mrs_build import dumps, pairs, plugins, publish, translating
+from xlbench.tasks.building.builds import ENGLISH, TRANSLATED, Options, Setting, Settings, codes
+from xlbench.tasks.mrs_build import dumps, pairs, plugins, publish
 from xlbench.tasks.mrs_build.publish import Stats
 from xlbench.translate import jobs as translation_jobs
 from xlbench.translate.jobs import Template
@@ -88,13 +88,13 @@ _READERS = {
     'pair': ('split', f'{TRANSLATED}*'),
     'split': (f'{TRANSLATED}*',),
     # It says which English responses are translated.
-    'publish': (f'{TRANSLATED}*/{translating.RESPONSES}',),
+    'publish': (f'{TRANSLATED}*/{publish.RESPONSES}',),
 }
 
 
 def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first."""
-    options = Options(**vars(stages.parse(CommandLine('data mrs_build', __doc__, FLAGS), argv[1:])))
+    options = stages.parse(CommandLine('data mrs_build', __doc__, FLAGS), argv[1:])
     builds.check_files(options.dumps)
     options.sizes = {path: os.path.getsize(path) for path in options.dumps}
     by_size = min(max(sum(options.sizes.values()) // _PARTITION, _MIN_PARTITIONS), _MAX_PARTITIONS)
@@ -144,7 +144,7 @@ def _build(options: Options, engine: Engine) -> Stats:
 
     def begin() -> None:
         if options.languages:
-            translating.check(options)
+            publish.check(options)
             settings.update(_translated_settings(options))
         builds.begin(options.work, settings, options.redo, _READERS)
 
@@ -163,7 +163,7 @@ def _build(options: Options, engine: Engine) -> Stats:
         split = _partitions('split', pairs.split, options, paired, engine)
         stats = publish.count(options, settings, scanned, paired, split)
         responses = publish.english_responses(options, split, stats)
-        translated = translating.translate(options, split, responses, engine)
+        translated = publish.translate(options, split, responses, engine)
         publish.publish(options, final, split, translated, stats)
     return stats
 
@@ -241,11 +241,8 @@ def _partitions(
     return list(made)
 
 
-_codes = builds.codes('en,de')
-
-
 def _languages(text: str) -> tuple[str, ...]:
-    return () if text == 'largest' else _codes(text)
+    return () if text == 'largest' else codes(text)
 
 
 def _years(text: str) -> tuple[int, ...]:
@@ -289,7 +286,7 @@ FLAGS = (
     flag('--redo', 'repeat the steps that other options change', False),
     engine_flags(required=False),
     decoding.FLAGS,
-    flag('--mt_languages', 'default: all but English', (), type=_codes),
+    flag('--mt_languages', 'default: all but English', (), type=codes),
     flag('--mt_pairs', 'training pairs to translate', benchmarks.MRS.num_mt_pairs, type=whole(0)),
     flag('--mt_valid_pairs', 'validation pairs to translate', 50_000, type=whole(0)),
 )  # fmt: skip

@@ -39,6 +39,7 @@ _KEYS = ('id', 'parent_id', 'link_id', 'body', 'score', 'created_utc')
 _TYPES = (str, str, str, str, int, int)
 # Base 36, 64 bits. What they answer is a comment, t1, or the post, t3.
 _IDS = re.compile(r'[0-9a-z]{1,13} t[13]_[0-9a-z]{1,13} t3_[0-9a-z]{1,13}')
+_GONE = re.compile(r'\[(removed|deleted)\]')
 _CONTROL = re.compile(r'[\x00-\x1f\x7f-\x9f]')
 _MAX_CREATED = 253_402_300_800  # The year 10000, in seconds.
 
@@ -84,19 +85,11 @@ def parse(line: bytes) -> Comment:
     if not 0 <= created < _MAX_CREATED:
         raise BadLineError('created_utc of a wrong form')
     text = clean(body)
-    dropped = _dropped(text, score)
+    # The rules of arXiv:2106.02017, section 2.
+    gone = _GONE.match(text)
+    dropped = gone[1] if gone else 'score below 1' if score < 1 else '' if text else 'empty'
     answered = parent[3:] if parent.startswith('t1_') else ''
     return Comment(name, answered, link[3:], str(created), dropped, '' if dropped else text)
-
-
-def _dropped(text: str, score: int) -> str:
-    """The rules of arXiv:2106.02017, section 2."""
-    for mark in ('removed', 'deleted'):
-        if text.startswith(f'[{mark}]'):
-            return mark
-    if score < 1:
-        return 'score below 1'
-    return '' if text else 'empty'
 
 
 def clean(text: str) -> str:

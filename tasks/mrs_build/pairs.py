@@ -61,7 +61,7 @@ def join(options: Options, sources: Sequence[str], partition: int, path: str) ->
     counts: collections.Counter[str] = collections.Counter()
     writer = shards.Writer(path, options.num_partitions)
     pairs = itertools.chain.from_iterable(
-        _replies(_comments(lines, counts), counts)
+        _replies(lines, counts)
         for lines in _groups(options, sources, partition, column=2)  # Of a thread together.
     )
     while batch := list(itertools.islice(pairs, plugins.BATCH)):
@@ -94,8 +94,8 @@ def _groups(
     return shards.groups(read, key, int(options.memory * 2**30))
 
 
-def _comments(lines: Iterable[str], counts: collections.Counter[str]) -> dict[str, Comment]:
-    """The comments by id."""
+def _replies(lines: Iterable[str], counts: collections.Counter[str]) -> Iterator[Pair]:
+    """Joins comments to pairs without a language, in the order of ids."""
     comments: dict[str, Comment] = {}
     for line in lines:
         comment = Comment(*line.split('\t'))
@@ -105,11 +105,6 @@ def _comments(lines: Iterable[str], counts: collections.Counter[str]) -> dict[st
             # fields, so that the order of files does not matter.
             comment = min(old, comment, key=lambda copy: (not copy.dropped, copy))
         comments[comment.id] = comment
-    return comments
-
-
-def _replies(comments: dict[str, Comment], counts: collections.Counter[str]) -> Iterator[Pair]:
-    """Pairs without a language, in the order of ids."""
     for name in sorted(comments):
         reply = comments[name]
         if reply.dropped or not reply.parent:

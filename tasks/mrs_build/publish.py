@@ -1,9 +1,20 @@
-"""The last step of a build: shards of lines -> the final files, which appear together.
+"""The last steps of a build: English lines in other languages, and the files of all shards.
 
-A response set is chosen from counted replies (arXiv:2106.02017, section 2.1).
+  WORK/translated_es/train/000003-0000      the first block of the English pairs of a partition
+  WORK/translated_es/valid/000003-0000
+  WORK/translated_es/responses/000000-0000  the first block of the English responses
+
+A file is a shard with one key: lines of message, reply, t1_ name of the English reply and its day,
+or of a response. What an engine does not translate, or translates to nothing, is left out and
+counted. A job is one block in one language.
+
+The final files appear together. A response set is chosen from counted replies (arXiv:2106.02017,
+section 2.1).
 """
 
 import collections
+import functools
+import itertools
 import math
 import os
 import unicodedata
@@ -12,15 +23,22 @@ from typing import Any
 
 import regex
 
+from xlbench import benchmarks
 from xlbench.metrics import words
-from xlbench.prepare import shards
-from xlbench.system import files, locks
+from xlbench.prepare import shards, stages
+from xlbench.prepare.stages import Engine
+from xlbench.system import errors, files, locks
 from xlbench.system.command_line import say
 from xlbench.system.progress import Progress
-from xlbench.tasks.building.builds import ENGLISH, Options, Settings
-from xlbench.tasks.mrs_build import pairs
+from xlbench.tasks.building import builds
+from xlbench.tasks.building.builds import ENGLISH, TRANSLATED, Options, Settings
+from xlbench.tasks.mrs_build import dumps, pairs
 from xlbench.tasks.mrs_build.dumps import Dump
-from xlbench.tasks.mrs_build.translating import RESPONSES, Translated
+from xlbench.translate.engines import Failure
+
+BLOCK = 1024  # Pairs or responses of a job of translation.
+RESPONSES = 'responses'
+Translated = Mapping[tuple[str, str], Sequence[str]]  # Language and part -> its files, in order.
 
 _APOSTROPHE = regex.compile(r"['’ʼ`´]")
 _SIGNS = regex.compile(r'[^\p{L}\p{M}\p{N}]+')
@@ -34,6 +52,93 @@ _TRANSLATED = ('mt_train', 'mt_valid', 'untranslated pairs')
 # of lines that are no comments by reason, and what damaged its end; `comments` and `replies`, how
 # many were read, and dropped by reason; `languages`, each with the pairs of its splits.
 Stats = dict[str, Any]
+
+
+def check(options: Options) -> None:
+    """Raises UserError for languages that cannot be translated into."""
+    others = [lang for lang in options.languages if lang != ENGLISH]
+    for lang in options.translated_languages:
+        for known in (benchmarks.languages.LANGUAGES, others):
+            errors.check_known('language in --mt_languages', lang, known)
+    if options.engine and ENGLISH not in options.languages:
+        raise errors.UserError('--engine translates English pairs; add en to --languages')
+
+
+def translate(
+    options: Options, split: Sequence[str], responses: Sequence[str], engine: Engine
+) -> Translated:
+    """Translates the English pairs and responses that are not translated yet."""
+    if not options.translated_languages:
+        return {}
+    sizes = []
+    for part, limit in (('train', options.mt_pairs), ('valid', options.mt_valid_pairs)):
+        counts = [shards.counts(path)[f'pairs/{part}/{ENGLISH}'] for path in split]
+        sizes += [(part, number, size) for number, size in enumerate(quotas(counts, limit))]
+    sizes.append((RESPONSES, 0, len(responses)))
+    blocks = [
+        (part, number, range(start, min(start + BLOCK, size)))
+        for part, number, size in sizes
+        for start in range(0, size, BLOCK)
+    ]
+    made: dict[str, tuple[object, ...]] = {}
+    translated: dict[tuple[str, str], list[str]] = {}
+    for lang in options.translated_languages:
+        for part, number, lines in blocks:
+            name = f'{part}/{number:06d}-{lines.start // BLOCK:04d}'
+            path = os.path.join(options.work, f'{TRANSLATED}{lang}', name)
+            texts = responses[lines.start : lines.stop] if part == RESPONSES else ()
+            made[path] = (lang, part, number, lines, texts)
+            translated.setdefault((lang, part), []).append(path)
+    work = functools.partial(_translate, options, split)
+    if cut := stages.make(engine, 'translate', work, made, 'blocks'):
+        say(f'translate: {cut:,} texts were longer than the model reads, and cut')
+    return translated
+
+
+def quotas(counts: Sequence[int], limit: int) -> list[int]:
+    """Divides `limit` among partitions in proportion to their counts.
+
+    Example: [10, 30, 20], 6 -> [1, 3, 2]
+    """
+    total = max(sum(counts), 1)
+    limit, before, taken = min(limit, total), 0, []
+    for count in counts:
+        taken.append(limit * (before + count) // total - limit * before // total)
+        before += count
+    return taken
+
+
+def _translate(
+    options: Options,
+    split: Sequence[str],
+    lang: str,
+    part: str,
+    partition: int,
+    place: range,
+    responses: Sequence[str],
+    path: str,
+) -> int:
+    """Translates one block, lines of a partition or responses; returns how many a model cut."""
+    rows: list[tuple[str, ...]] = [(text,) for text in responses]
+    if not rows:
+        key = pairs.keys(options.languages).index(f'{part}/{ENGLISH}')
+        lines = itertools.islice(shards.lines(split[partition], key), place.start, place.stop)
+        rows = [tuple(line.split('\t')) for line in lines]
+    width = min(len(rows[0]), 2)  # Message and reply, or a response.
+    trips, num_cut = builds.translated(options.engine, [row[:width] for row in rows], lang)
+    writer = shards.Writer(path, 1)
+    counts = collections.Counter({'translated': 0, 'untranslated': 0})
+    for row, of_row in zip(rows, trips, strict=True):
+        texts = ['' if isinstance(t, Failure) else dumps.clean(t.translation) for t in of_row]
+        counts['translated' if all(texts) else 'untranslated'] += 1
+        if all(texts):
+            writer.add(0, '\t'.join((*texts, *row[width:])))
+    writer.close(counts)
+    return num_cut
+
+
+# ---------------------------------------------------------------------------------------------
+# Response sets, and the final files.
 
 
 def cluster_key(text: str) -> str:

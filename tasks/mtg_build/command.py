@@ -47,7 +47,7 @@ import argparse
 import os
 from collections.abc import Sequence
 
-from xlbench.benchmarks import MTG, mtg
+from xlbench.benchmarks import MTG, languages, mtg
 from xlbench.data import outputs
 from xlbench.judgement import corrections
 from xlbench.prepare import stages
@@ -58,7 +58,7 @@ from xlbench.system.command_line import CommandLine, engine_flags, flag, say, sh
 from xlbench.system.errors import UserError
 from xlbench.tasks.building import builds
 from xlbench.tasks.building.builds import ENGLISH, TRANSLATED, Options, Setting, Settings
-from xlbench.tasks.mtg_build import correcting, originals, publishing, translating
+from xlbench.tasks.mtg_build import correcting, originals, publishing
 from xlbench.tasks.mtg_build.originals import KINDS
 from xlbench.tasks.mtg_build.publishing import About
 from xlbench.translate import jobs as translation_jobs
@@ -80,7 +80,8 @@ def _build(args: argparse.Namespace) -> int:
         raise UserError(f'no originals; name files with {", ".join(f"--{task}" for task in KINDS)}')
     if unknown := [task for task in tasks if task not in MTG.tasks and args.benchmark == MTG.name]:
         raise UserError(f'--{unknown[0]} is a task of version 2 of MTG; add --benchmark=mtg2')
-    args.engine = translation_jobs.template_of(args, translating.pairs(args.languages))
+    both_ways = [pair for lang in args.languages for pair in _pairs(lang)]
+    args.engine = translation_jobs.template_of(args, both_ways)
     args.spare *= bool(sum(args.sizes))
     every = [_options(args, task) for task in tasks]
     for options in every:  # What is wrong is said before hours of work.
@@ -100,8 +101,15 @@ def _options(args: argparse.Namespace, task: str) -> Options:
 
 
 def _settings(options: Options) -> Settings:
-    """The settings of all steps; neither folders nor workers are among them."""
-    identities = translating.identities(options)
+    """The settings of all steps; neither folders nor workers are among them.
+
+    UserError if an engine is not there.
+    """
+    translated: Settings = {}
+    for lang in options.languages:
+        errors.check_known('language in --languages', lang, languages.LANGUAGES)
+        identities = [options.engine.job(*pair).identity for pair in _pairs(lang)]
+        translated[f'{TRANSLATED}{lang}'] = {'engine': identities, 'unit': options.unit}
     instead: dict[str, Setting] = {
         # By name and contents, in the order that was given.
         name: [f'{os.path.basename(p)} sha256 {outputs.sha256(p)[:16]}' for p in paths]
@@ -115,10 +123,12 @@ def _settings(options: Options) -> Settings:
         'rough': ('ngram', 'threshold', 'languages'),
         'sheets': ('per_sheet',),
     }
-    return builds.settings(options, steps, instead) | {
-        f'{TRANSLATED}{lang}': {'engine': list(identities[lang]), 'unit': options.unit}
-        for lang in options.languages
-    }
+    return builds.settings(options, steps, instead) | translated
+
+
+def _pairs(lang: str) -> list[tuple[str, str]]:
+    """(source, target) of both translations, there and back."""
+    return [(ENGLISH, lang), (lang, ENGLISH)]
 
 
 def _built(options: Options, engine: Engine) -> About:
@@ -138,7 +148,7 @@ def _built(options: Options, engine: Engine) -> About:
         builds.begin(options.work, options.settings, options.redo, _READERS)
         counts = originals.read(options)
         say(f'{options.task}: {counts.rough:,} examples, {counts.sample:,} for people')
-        translating.translate(options, counts, engine)
+        publishing.translate(options, counts, engine)
         about = publishing.publish(options, counts)
         say(f'{options.task}: {about.counts["kept"]:,} examples stay; {publishing.final(options)}')
         folder = correcting.write_sheets(options, counts)
@@ -191,8 +201,7 @@ def _sizes(text: str) -> tuple[int, int, int]:
 
 
 def _languages(text: str) -> tuple[str, ...]:
-    codes = builds.codes('de,fr,es')(text)
-    if ENGLISH in codes:
+    if ENGLISH in (codes := builds.codes(text)):
         raise argparse.ArgumentTypeError(f'{text!r} has {ENGLISH}, which is what is translated')
     return codes
 

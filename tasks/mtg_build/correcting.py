@@ -108,10 +108,9 @@ def correct(
         shutil.rmtree(folder, ignore_errors=True)
         for name, split in zip(SPLITS, splits, strict=True):
             publishing.write_split(folder, (ENGLISH, *options.languages), name, split)
-        about = About(options.settings, counts, publishing.hashes(folder))
-        name = publishing.about_name(ANNOTATED)
-        files.write(os.path.join(folder, name), publishing.encode(about))
-        publishing.place(options, folder, name)
+        about = About(options.settings, counts)
+        publishing.write_about(folder, ANNOTATED, about)
+        publishing.place(options, folder, ANNOTATED)
     return about
 
 

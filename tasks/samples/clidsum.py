@@ -274,41 +274,31 @@ def _write_corpus(folder: str, seed: int) -> None:
     for name in CORPORA:
         splits = make_splits(name, seed)
         for split, examples in splits.items():
-            _write_dialogues(folder, name, split, examples)
-        _write_views(folder, name, splits)
+            _write_dialogues(os.path.join(folder, name, split), examples)
+        # Topics and stages, as `xlbench data segment` makes them. Few words and few dialogues
+        # suffice to tell the stages of made-up ones apart.
+        dialogues = [segments.utterances(x['dialogue']) for part in splits.values() for x in part]
+        vectors = iter(segments.word_vectors(dialogues, size=200))
+        parts = [list(itertools.islice(vectors, len(examples))) for examples in splits.values()]
+        views = segments.views_of(parts, iterations=10, most_fitted=500)
+        for split, part in zip(splits, views, strict=True):
+            path = os.path.join(folder, name, f'{split}.json')
+            segments.write_views(segments.views_path(path), part)
     objects, ids = make_interviews(splits, seed)
-    _write_dialogues(folder, MONOLINGUAL, 'news_dialogue', objects)
-    _write_json(folder, MONOLINGUAL, 'train_val_test_split.40k', ids)
+    folder = os.path.join(folder, MONOLINGUAL)
+    _write_dialogues(os.path.join(folder, 'news_dialogue'), objects)
+    path = os.path.join(folder, 'train_val_test_split.40k.json')
+    corpus.write_text(path, files.as_json(ids))
 
 
-def _write_dialogues(
-    folder: str, name: str, file: str, objects: Sequence[Mapping[str, Json]]
-) -> None:
-    """Writes the objects of a file, and their triples beside it."""
+def _write_dialogues(path: str, objects: Sequence[Mapping[str, Json]]) -> None:
+    """Writes the objects of a file, and their triples beside it; the path has no ending."""
     triples = ''.join(example['triples'] for example in objects)
     # The same sentence has the same triples, which OpenIE would print each time.
     lines = dict.fromkeys(triples.splitlines(keepends=True))
-    corpus.write_text(os.path.join(folder, name, f'{file}.triples.tsv'), ''.join(lines))
+    corpus.write_text(f'{path}.triples.tsv', ''.join(lines))
     others = [{k: v for k, v in example.items() if k != 'triples'} for example in objects]
-    _write_json(folder, name, file, others)
-
-
-def _write_views(
-    folder: str, name: str, splits: Mapping[str, Sequence[Mapping[str, str]]]
-) -> None:
-    """Writes the topics and stages of a corpus, as `xlbench data segment` makes them."""
-    dialogues = [segments.utterances(x['dialogue']) for part in splits.values() for x in part]
-    # Few words and few dialogues suffice to tell the stages of made-up ones apart.
-    vectors = iter(segments.word_vectors(dialogues, size=200))
-    parts = [list(itertools.islice(vectors, len(examples))) for examples in splits.values()]
-    views = segments.views_of(parts, iterations=10, most_fitted=500)
-    for split, part in zip(splits, views, strict=True):
-        path = os.path.join(folder, name, f'{split}.json')
-        segments.write_views(segments.views_path(path), part)
-
-
-def _write_json(folder: str, name: str, file: str, content: Json) -> None:
-    corpus.write_text(os.path.join(folder, name, f'{file}.json'), files.as_json(content))
+    corpus.write_text(f'{path}.json', files.as_json(others))
 
 
 def _train(folder: str) -> bytes:

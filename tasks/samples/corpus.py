@@ -48,41 +48,38 @@ class Sample:
 
         The data root is made if missing. Official files in it are never replaced.
         """
-        about = self.about(seed)
-        if self._is_there(root, about):
+        about, folder = self.about(seed), os.path.join(root, self.name)
+        vocabulary = os.path.join(root, self.vocabulary)
+
+        def is_filled() -> bool:
+            return _corpora(root).get(self.name) == about and os.path.exists(folder)
+
+        if is_filled() and os.path.isfile(vocabulary):
             return False
-        description = os.path.join(root, _DESCRIPTION)
-        with locks.file(description, wait=functools.partial(print, flush=True)):
-            if self._is_there(root, about):  # Another one has just written it.
+        wait = functools.partial(print, flush=True)
+        with locks.file(os.path.join(root, _DESCRIPTION), wait=wait):
+            if not is_filled():
+                self._fill(root, folder, seed)
+            elif os.path.isfile(vocabulary):  # Another one has just written it.
                 return False
-            self._write(root, about, seed)
+            files.write(vocabulary, self.train(folder))
+            _describe(root, _corpora(root) | {self.name: about})
         return True
 
-    def _is_there(self, root: str, about: About) -> bool:
-        """Returns whether the corpus is complete and of this making, and has its vocabulary."""
-        return self._is_filled(root, about) and os.path.isfile(os.path.join(root, self.vocabulary))
-
-    def _is_filled(self, root: str, about: About) -> bool:
-        is_same = _corpora(root).get(self.name) == about
-        return is_same and os.path.exists(os.path.join(root, self.name))
-
-    def _write(self, root: str, about: About, seed: int) -> None:
-        folder, complete = os.path.join(root, self.name), _corpora(root)
-        if not self._is_filled(root, about):
-            if os.path.exists(folder) and not os.path.exists(os.path.join(folder, _MARK)):
-                raise errors.UserError(
-                    f'{folder} holds files that are no sample; they are kept. Choose another root '
-                    'for the sample corpora, for example data/sample'
-                )
-            # From here until the end the corpus is incomplete, and the list says so.
-            if complete.pop(self.name, None):
-                _describe(root, complete)
-            shutil.rmtree(folder, ignore_errors=True)
-            with locks.atomic_folder(folder) as new:
-                self.fill(str(new), seed)
-                write_text(os.path.join(new, _MARK), '')
-        files.write(os.path.join(root, self.vocabulary), self.train(folder))
-        _describe(root, complete | {self.name: about})
+    def _fill(self, root: str, folder: str, seed: int) -> None:
+        if os.path.exists(folder) and not os.path.exists(os.path.join(folder, _MARK)):
+            raise errors.UserError(
+                f'{folder} holds files that are no sample; they are kept. Choose another root '
+                'for the sample corpora, for example data/sample'
+            )
+        # From here until the end the corpus is incomplete, and the list says so.
+        complete = _corpora(root)
+        if complete.pop(self.name, None):
+            _describe(root, complete)
+        shutil.rmtree(folder, ignore_errors=True)
+        with locks.atomic_folder(folder) as new:
+            self.fill(str(new), seed)
+            write_text(os.path.join(new, _MARK), '')
 
 
 def _corpora(root: str) -> dict[str, About]:

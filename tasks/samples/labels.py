@@ -40,8 +40,7 @@ _TAG = re.compile('\t.*\n?')
 _BLOCKS = texts.read('labels')
 # Words with their tags; slots are filled with `lexicon.phrases`.
 SENTENCES, ENTITIES, REORDERINGS, REVIEWS = (
-    _BLOCKS[name].by_language()
-    for name in ('sentences', 'entities', 'reorderings', 'reviews')
+    _BLOCKS[name].by_language() for name in ('sentences', 'entities', 'reorderings', 'reviews')
 )
 _NAMED = {'name': 'B-PER', 'name2': 'B-PER', 'town': 'B-LOC'}
 

@@ -47,9 +47,7 @@ class Block(NamedTuple):
             pairs = zip(columns, zip(*self.table(), strict=True), strict=True)
             return {lang: tuple((cell,) for cell in column) for lang, column in pairs}
         languages = dict.fromkeys(lang for lang, _ in self.rows)
-        return {
-            one: tuple(cells for lang, cells in self.rows if lang == one) for one in languages
-        }
+        return {one: tuple(cells for lang, cells in self.rows if lang == one) for one in languages}
 
     def wordings(self) -> dict[str, Cells]:
         """The cells of each language, of a block with one row in each."""

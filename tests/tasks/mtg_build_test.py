@@ -15,7 +15,7 @@ from put_files import tree
 from xlbench.judgement import corrections
 from xlbench.prepare import stages
 from xlbench.system import errors
-from xlbench.tasks.mtg_build import command, originals, translating
+from xlbench.tasks.mtg_build import command, originals, publishing
 from xlbench.tasks.mtg_build.correcting import SPLITS
 
 # Some words are lost on the way back: of a passage of 8 tokens 1, of the others' some.
@@ -172,11 +172,11 @@ def test_a_killed_build_goes_on_and_any_number_of_workers_makes_the_same(
             raise KeyboardInterrupt
         return translate(*job)
 
-    translate = translating._translate
-    monkeypatch.setattr(translating, '_translate', dying)
+    translate = publishing._translate
+    monkeypatch.setattr(publishing, '_translate', dying)
     with pytest.raises(KeyboardInterrupt):
         build(tmp_path, *flags[:1], flags[-1])
-    monkeypatch.setattr(translating, '_translate', translate)
+    monkeypatch.setattr(publishing, '_translate', translate)
     assert build(tmp_path, *flags[:1], flags[-1], '--workers=2') == 0
     assert tree(tmp_path / 'data/mtg/sg') == tree(folder / 'data/mtg/sg')
     sheets = 'data/mtg_build/sg/sheets'
@@ -203,9 +203,9 @@ def test_other_settings_are_refused_and_what_they_leave_alone_stays(tmp_path, mo
         build(tmp_path, stories, '--threshold=0.7', '--languages=de')
     # Another threshold translates nothing again, and replaces what this build has made.
     asked = []
-    translate = translating._translate
+    translate = publishing._translate
     spy = lambda *job: asked.append(job[1:]) or translate(*job)  # noqa: E731
-    monkeypatch.setattr(translating, '_translate', spy)
+    monkeypatch.setattr(publishing, '_translate', spy)
     before = tree(tmp_path / 'data/mtg')
     assert build(tmp_path, stories, '--threshold=0.7', '--languages=de', '--redo') == 0
     assert not asked and tree(tmp_path / 'data/mtg') != before

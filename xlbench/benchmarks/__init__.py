@@ -1,4 +1,4 @@
-"""The benchmarks: a file each, with its tasks, languages, scenarios, sizes, scores and paper.
+"""The benchmarks, with their tasks, languages, scenarios, sizes, scores and papers.
 
 Every name of a task or a mixture comes from here, in both directions:
 
@@ -6,11 +6,12 @@ Every name of a task or a mixture comes from here, in both directions:
   MTG.scenario('cross', task='qg', source='en')   -> trains and evaluates en -> de, fr, es
   parse_task('mtg_qg_en_de')                      -> ('mtg', 'qg', 'en', 'de')
 
-A further benchmark is one more file, which declares it; a file in papers/ has the tables of its
-paper and what makes them, and a CSV in paper_scores/ the printed numbers. What kinds of benchmarks
-share stands in benchmark.py, parallel.py (each example in each language, or in a pair),
-monolingual.py (each in one), fewshot.py and clidsum.py. Modules of their own:
+A new benchmark is one more file, which declares it; a file in papers/ has the tables of its paper
+and what makes them, and a CSV in paper_scores/ the printed numbers. What kinds of benchmarks share
+stands in benchmark.py, parallel.py (each example in each language, or in a pair), monolingual.py
+(each in one), fewshot.py and clidsum.py. Modules of their own:
 
+  further     benchmarks that are a declaration alone
   languages   a row per language
   task_files  which files of a user are imported
   paper       a paper's table: rows, columns, printed numbers
@@ -20,23 +21,25 @@ monolingual.py (each in one), fewshot.py and clidsum.py. Modules of their own:
 
 from xlbench.benchmarks.benchmark import RATES, Added, Benchmark, Scenario, TaskName
 from xlbench.benchmarks.clidsum import CLIDSUM, SummaryBenchmark
-from xlbench.benchmarks.convsumx import CONVSUMX
 from xlbench.benchmarks.crosssum import CROSSSUM
-from xlbench.benchmarks.dialogsum import DIALOGSUM
 from xlbench.benchmarks.fewshot import FEWSHOT, LabelBenchmark
+from xlbench.benchmarks.further import (
+    CONVSUMX,
+    DIALOGSUM,
+    MASAKHANER2,
+    MASAKHANEWS,
+    SIB200,
+    TRANSLATION,
+    XDAILYDIALOG,
+    XPERSONA,
+    XQUAD,
+)
 from xlbench.benchmarks.lookup import BENCHMARKS, RECIPES, get, parse_mixture, parse_task
-from xlbench.benchmarks.masakhaner2 import MASAKHANER2
-from xlbench.benchmarks.masakhanews import MASAKHANEWS
 from xlbench.benchmarks.monolingual import SETTING_TITLES, ReplyBenchmark
 from xlbench.benchmarks.mrs import MRS
 from xlbench.benchmarks.mtg import MTG, MTG2
 from xlbench.benchmarks.paper import PaperTable
 from xlbench.benchmarks.parallel import SCENARIO_TITLES, SCENARIOS, PairBenchmark, ParallelBenchmark
-from xlbench.benchmarks.sib200 import SIB200
-from xlbench.benchmarks.translation import TRANSLATION
-from xlbench.benchmarks.xdailydialog import XDAILYDIALOG
-from xlbench.benchmarks.xpersona import XPERSONA
-from xlbench.benchmarks.xquad import XQUAD
 
 __all__ = [
     'BENCHMARKS', 'CLIDSUM', 'CONVSUMX', 'CROSSSUM', 'DIALOGSUM', 'FEWSHOT', 'MASAKHANER2',

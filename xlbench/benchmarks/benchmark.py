@@ -109,9 +109,7 @@ class Scenario:
         """
         in_training = dict(tasks=self.select, split=self.select_split, every=every)
         at_end = dict(tasks=self.evaluate, split='test', every=0)
-        return dict(
-            dev=in_training | both | dict(dev or {}), test=at_end | both | dict(test or {})
-        )
+        return dict(dev=in_training | both | dict(dev or {}), test=at_end | both | dict(test or {}))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)

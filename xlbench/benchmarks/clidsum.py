@@ -128,45 +128,33 @@ _SIZES = {
 # dialogue (what a denoiser repairs), a summary and its translation, a dialogue that a machine has
 # translated and the summary in its language; mDialBART's dialogue with its mark and the summary, a
 # dialogue with noise and the same without, and MV-BART's two views of a dialogue and the summary.
-_Pairs = tuple[tuple[str, str], ...]  # (source, target) languages.
-_DIALOGUE_KINDS: dict[str, _Pairs] = {
-    '': _SUMMARIES,
-    'dialogue': _ENGLISH,
-    'summarize': _SUMMARIES,
-    'permutation': _ENGLISH,
-    'infilling': _ENGLISH,
+# Each with its title, and its pairs of (source, target) languages: of the first two corpora, and of
+# MediaSum424k, whose summaries are English; those in other languages a machine has translated.
+_Pairs = tuple[tuple[str, str], ...]
+_KINDS: dict[str, tuple[str, _Pairs, _Pairs]] = {
+    '': ('summary of {}', _SUMMARIES, _ENGLISH),
+    'dialogue': ('dialogue of {}', _ENGLISH, _ENGLISH),
+    'summary': ('translated summary of {}', _TRANSLATED, ()),
+    'translated': ('summary of machine-translated {}', _WITHIN, ()),
+    'summarize': ('summary of {}, marked', _SUMMARIES, _ENGLISH),
+    'permutation': ('restored order of {}', _ENGLISH, _ENGLISH),
+    'infilling': ('restored actions of {}', _ENGLISH, _ENGLISH),
+    'views': ('summary of two views of {}', _ENGLISH, ()),
+    'pseudo': ('machine-translated summary of {}', (), _TRANSLATED),
+    'pseudosummarize': ('machine-translated summary of {}, marked', (), _TRANSLATED),
 }
-_MORE_KINDS: dict[str, _Pairs] = {'summary': _TRANSLATED, 'translated': _WITHIN, 'views': _ENGLISH}
-_KINDS: dict[str, dict[str, _Pairs]] = {
-    'xsamsum': _DIALOGUE_KINDS | _MORE_KINDS,
-    'xmediasum40k': _DIALOGUE_KINDS | _MORE_KINDS,
-    # Its summaries are English; those in other languages are what a machine has translated.
-    'mediasum424k': {
-        **dict.fromkeys(_DIALOGUE_KINDS, _ENGLISH),
-        **dict.fromkeys(('pseudo', 'pseudosummarize'), _TRANSLATED),
-    },
+_CORPORA = {'xsamsum': 'chats', 'xmediasum40k': 'interviews', 'mediasum424k': 'further interviews'}
+_TASKS = {
+    f'{corpus}{kind}': (corpus, title.format(_CORPORA[corpus]), pairs)
+    for kind, (title, usual, further) in _KINDS.items()
+    for corpus, pairs in zip(_CORPORA, (usual, usual, further), strict=True)
+    if pairs
 }
-_KIND_TITLES = {
-    '': 'summary of {}',
-    'dialogue': 'dialogue of {}',
-    'summary': 'translated summary of {}',
-    'translated': 'summary of machine-translated {}',
-    'summarize': 'summary of {}, marked',
-    'permutation': 'restored order of {}',
-    'infilling': 'restored actions of {}',
-    'views': 'summary of two views of {}',
-    'pseudo': 'machine-translated summary of {}',
-    'pseudosummarize': 'machine-translated summary of {}, marked',
-}
-_TITLES = {'xsamsum': 'chats', 'xmediasum40k': 'interviews', 'mediasum424k': 'further interviews'}
-_TASKS = [(corpus, kind) for kind in _KIND_TITLES for corpus in _SIZES if kind in _KINDS[corpus]]
 
 CLIDSUM = SummaryBenchmark(
     name='clidsum',
     languages=('en', 'de', 'zh'),
-    task_titles={
-        f'{corpus}{kind}': _KIND_TITLES[kind].format(_TITLES[corpus]) for corpus, kind in _TASKS
-    },
+    task_titles={task: title for task, (_, title, _) in _TASKS.items()},
     scores=('rouge_1', 'rouge_2', 'rouge_l', 'bertscore'),
     metrics={'bertscore': 'bertscore_clidsum'},
     title='A Benchmark Dataset for Cross-Lingual Dialogue Summarization',
@@ -175,8 +163,8 @@ CLIDSUM = SummaryBenchmark(
     paper_note='Rows of the paper are those of Table 3 of arXiv:2202.05599; summariser + '
     'translator summarises first, translator + summariser translates first.',
     paper_tasks={f'{corpus}summarize': corpus for corpus in ('xsamsum', 'xmediasum40k')},
-    split_sizes={f'{corpus}{kind}': _SIZES[corpus] for corpus, kind in _TASKS},
-    pairs={f'{corpus}{kind}': _KINDS[corpus][kind] for corpus, kind in _TASKS},
+    split_sizes={task: _SIZES[corpus] for task, (corpus, _, _) in _TASKS.items()},
+    pairs={task: pairs for task, (_, _, pairs) in _TASKS.items()},
     added={
         f'xmediasum40k{kind}': (f'mediasum424k{kind}', f'mediasum424kpseudo{kind}')
         for kind in ('', 'summarize')

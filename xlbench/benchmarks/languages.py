@@ -160,49 +160,45 @@ def register(
         segmenter = f'{task_files.name_of(file) or module}:{getattr(segmenter, "__qualname__", "")}'
     elif segmenter not in SEGMENTERS:
         raise errors.unknown(f'segmenter of {code}', str(segmenter), SEGMENTERS)
-    return _add(code, name, script, segmenter, family, alpha3)
+    return _add(
+        code=code, name=name, script=script, segmenter=segmenter, family=family, alpha3=alpha3
+    )
 
 
-def _add(code: str, name: str, script: str, segmenter: str, family: str, alpha3: str) -> Language:
-    for what, value, form in (
-        ('code', code, '[a-z]{2,3}'),
-        ('name', name, "[a-z][a-z' -]*"),
-        ('script', script, '[a-z][a-z -]*'),
-        ('family', family, '[a-z -]*'),
-        ('alpha3', alpha3, '([a-z]{3})?'),
-        ('segmenter', segmenter, f'{"|".join(SEGMENTERS)}|{_FUNCTION.pattern}'),
-    ):
-        if not isinstance(value, str) or not re.fullmatch(form, value):
+# What is kept of a language that the table lacks, and its form.
+_FORMS = {
+    'code': '[a-z]{2,3}',
+    'name': "[a-z][a-z' -]*",
+    'script': '[a-z][a-z -]*',
+    'segmenter': f'{"|".join(SEGMENTERS)}|{_FUNCTION.pattern}',
+    'family': '[a-z -]*',
+    'alpha3': '([a-z]{3})?',
+}
+
+
+def _add(**row: str) -> Language:
+    for what, form in _FORMS.items():
+        if not isinstance(row[what], str) or not re.fullmatch(form, row[what]):
             example = "register('lo', 'lao', 'lao', segmenter='characters')"
             form = 'not what a function may be' if what == 'segmenter' else 'not in small letters'
             raise errors.UserError(
-                f'{what} {value!r} of a language is empty or {form}; an example is {example}'
+                f'{what} {row[what]!r} of a language is empty or {form}; an example is {example}'
             )
+    code, name = row['code'], row['name']
     if code in TABLE:
         raise errors.UserError(f'language {code} is in the table already: {LANGUAGES[code].name}')
     for other in LANGUAGES.values():
         if other.name == name and other.code != code:
             raise errors.UserError(f'{name} is the language {other.code} already')
-    LANGUAGES[code] = Language(
-        code=code,
-        name=name,
-        script=script,
-        family=family,
-        mbart=None,
-        alpha3=alpha3 or (code if len(code) == 3 else ''),
-        spaces=segmenter == 'spaces',
-        segmenter=segmenter,
-    )
+    row['alpha3'] = row['alpha3'] or (code if len(code) == 3 else '')
+    LANGUAGES[code] = Language(**row, mbart=None, spaces=row['segmenter'] == 'spaces')
     return LANGUAGES[code]
-
-
-_KEPT = ('code', 'name', 'script', 'segmenter', 'family', 'alpha3')
 
 
 def registered(codes: Iterable[str | None]) -> list[dict[str, str]]:
     """Returns those of the languages that the table lacks, as plain JSON for `restore`."""
     added = sorted({code for code in codes if code in LANGUAGES and code not in TABLE})
-    return [{key: getattr(LANGUAGES[code], key) for key in _KEPT} for code in added]
+    return [{key: getattr(LANGUAGES[code], key) for key in _FORMS} for code in added]
 
 
 def restore(kept: Json) -> None:
@@ -211,8 +207,7 @@ def restore(kept: Json) -> None:
     The value is read from a file: UserError for one that is no such list.
     """
     for row in kept if isinstance(kept, list) else ():
-        is_row = isinstance(row, Mapping) and set(row) == {*_KEPT}
-        if not is_row or not all(isinstance(value, str) for value in row.values()):
+        if not isinstance(row, Mapping) or set(row) != {*_FORMS}:
             raise errors.UserError(f'{row!r} is not a language that languages.register has made')
-        if row['code'] not in LANGUAGES:
-            _add(*(row[key] for key in _KEPT))
+        if f'{row["code"]}' not in LANGUAGES:
+            _add(**row)

@@ -14,14 +14,15 @@ _FOLDER = pathlib.Path(__file__).parent
 
 
 def _declared() -> Iterator[Benchmark]:
-    """The benchmarks that the files beside this one declare, in the order of the files."""
+    """The benchmarks that the files beside this one declare."""
     for file in sorted(_FOLDER.glob('[a-z]*.py')):
         if file.name != pathlib.Path(__file__).name:
             module = importlib.import_module(f'xlbench.benchmarks.{file.stem}')
             yield from (value for value in vars(module).values() if isinstance(value, Benchmark))
 
 
-BENCHMARKS: dict[str, Benchmark] = {benchmark.name: benchmark for benchmark in _declared()}
+_NAMED = {benchmark.name: benchmark for benchmark in _declared()}
+BENCHMARKS: dict[str, Benchmark] = dict(sorted(_NAMED.items()))
 
 
 class _Recipes(Mapping[str, Recipe]):

@@ -134,8 +134,10 @@ def evaluate(
 
     The evaluation 'dev' runs `every` so many steps or epochs, and a checkpoint is saved with it. A
     higher score `best` is better, unless it is a loss. `dev` and `test` are options of the
-    evaluation in training, which does not decode by default, and of the final one.
+    evaluation in training, which does not decode by default, and of the final one. The lengths are
+    by default those of training.
     """
+    both.setdefault('lengths', c.batches.lengths.to_dict())
     if c.objective.name in ('generation', 'language_model', 'multi_view'):
         dev = dict(decode=False) | dict(dev or {})
     c.evals = scenario.evals(every, dev=dev, test=test, **both)

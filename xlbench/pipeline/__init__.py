@@ -53,6 +53,7 @@ from xlbench.pipeline.preprocessors import (
 from xlbench.pipeline.registration import (
     add_task,
     add_text_task,
+    add_text_tasks,
     register_classification_task,
     register_tagging_task,
     register_text_task,

@@ -7,9 +7,11 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from xlbench.benchmarks import Benchmark
 from xlbench.data import conllu, readers, rows
 from xlbench.pipeline import registry, scoring
 from xlbench.pipeline.binding import Feature, Labels, label_features, text_features
+from xlbench.pipeline.mixtures import add_scenarios
 from xlbench.pipeline.preprocessors import (
     classification_preprocessors,
     tagging_preprocessors,
@@ -75,6 +77,34 @@ def add_text_task(
     steps = text_preprocessors(inputs, targets, lang, keep, source.source_lang)
     metrics = scoring.text_metrics(lang or '') if metrics is None else metrics
     return add_task(name, source, steps, text_features(), metrics, **more)
+
+
+def add_text_tasks(
+    benchmark: Benchmark,
+    read: Callable[..., Iterator[readers.Item]],
+    files: Callable[..., Sequence[str]],
+    splits: Sequence[str],
+    fields: Sequence[str],
+    **more: Any,
+) -> None:
+    """Adds a text-to-text task for each name of a benchmark, and its mixtures.
+
+    `read` and `files` are those of a `RecordSource`, but get the task, the source language and the
+    target language first. `more` is as for `add_text_task`.
+    """
+    for name in benchmark.task_names():
+        task, source, target = name.split('_')[1:]
+        texts = RecordSource(
+            functools.partial(read, task, source, target),
+            functools.partial(files, task, source, target),
+            splits,
+            fields,
+            source_lang=source,
+            target_lang=target,
+            hint=f'python -m xlbench.data list {benchmark.name} says how to get it',
+        )
+        add_text_task(name, texts, **more)
+    add_scenarios(benchmark)
 
 
 @declares
