@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xlbench.data import features, orders, packing as packing_lib, windows
+from xlbench.data import features, orders, packing as packing_lib
 from xlbench.data.batches import checks, widths
 from xlbench.data.prepared import SIDES, Prepared
 from xlbench.settings.blocks import Batches
@@ -78,7 +78,7 @@ class TrainBatches:
             checks.check_processes(batch_size, row_multiple, 'batch_size')
         self._prepared = list(prepared)
         self._process = (process_index, process_count)
-        self._examples = windows.Examples(self._prepared, self._limits)
+        self._examples = orders.Examples(self._prepared, self._limits)
         sample = self._examples.sample(self._rates)
         self._layout = packing_lib.choose_layout(
             sample,
@@ -95,7 +95,7 @@ class TrainBatches:
             samples = [sample]
             if options.one_task:
                 tasks = range(len(prepared))
-                samples = [self._examples.sample_of(task, windows.SAMPLE) for task in tasks]
+                samples = [self._examples.sample_of(task, orders.SAMPLE) for task in tasks]
             self._widths = widths.choose(
                 samples, batch_size, self._limits, options.widths, max(devices, process_count)
             )
@@ -104,10 +104,9 @@ class TrainBatches:
             (rows, *shape)
             for rows, shape in zip(self._layout.rows, self._layout.shapes, strict=True)
         )
-        given = self._windows, self._examples, self._layout, seed, plan
         self._planner = ThreadPoolExecutor(1, 'xlbench-plan')
-        planned = functools.partial(windows.plan_window, *given)
-        submit = functools.partial(self._planner.submit, planned)
+        given = self._windows, self._examples, self._layout, seed, plan
+        submit = functools.partial(self._planner.submit, orders.plan_window, *given)
         self._planned = functools.lru_cache(maxsize=3)(submit)
         self._each_task = options.each_task
         kind = 'each' if options.each_task else options.one_task
@@ -122,12 +121,12 @@ class TrainBatches:
 
     def _order(
         self, options: Batches, sample: np.ndarray, parts: list[list[int]], seed: int
-    ) -> tuple[orders.Order, windows.Plan]:
+    ) -> tuple[orders.Order, orders.Plan]:
         """Returns the windows and their planner; sets their size, and of each_task the rates."""
         sizes = [task.pass_size for task in self._prepared]
-        plan: windows.Plan
+        plan: orders.Plan
         if options.each_task:
-            counts = windows.task_window_sizes(options.window, self._examples, self._layout)
+            counts = orders.task_window_sizes(options.window, self._examples, self._layout)
             self.window = sum(counts)
             self._rates = [count / self.window for count in counts]
             streams = [orders.Stream([task], [1.0], seed) for task in self._prepared]
@@ -137,7 +136,7 @@ class TrainBatches:
             together = max(map(len, parts)) if parts else len(sizes)
             groups = together if options.one_task else 1
             total, layout = sum(sizes), self._layout
-            self.window = windows.window_size(options.window, sample, layout, total, groups)
+            self.window = orders.window_size(options.window, sample, layout, total, groups)
             plan = (
                 packing_lib.plan_groups
                 if options.one_task
@@ -231,7 +230,7 @@ class TrainBatches:
         """
         return self._place | {'feed': self._feed}
 
-    def _build(self, window: windows.Window, index: int) -> Batch:
+    def _build(self, window: orders.Window, index: int) -> Batch:
         planned = window.batches[index]
         process, count = self._process
         share = len(planned.rows) // count
@@ -248,7 +247,7 @@ class TrainBatches:
             batch['task_weights'] = weights[process * share : (process + 1) * share]
         return batch
 
-    def _row_lengths(self, window: windows.Window, planned: packing_lib.PlannedBatch) -> np.ndarray:
+    def _row_lengths(self, window: orders.Window, planned: packing_lib.PlannedBatch) -> np.ndarray:
         """Returns [rows, 2]: tokens of a batch of one example a row, of all processes."""
         lengths = np.zeros((len(planned.rows), 2), np.int32)
         filled = [number for number, row in enumerate(planned.rows) if row]
@@ -280,7 +279,7 @@ class TrainBatches:
         ]  # fmt: skip
 
     @functools.cached_property
-    def _typical(self) -> list[tuple[windows.Window, int]]:
+    def _typical(self) -> list[tuple[orders.Window, int]]:
         """Plans typical windows; lists them with the examples that each stands for."""
         return [(self._planned(n).result(), count) for n, count in self._windows.typical()]
 
