@@ -16,8 +16,14 @@ import numpy as np
 
 from xlbench.data import vocabularies
 from xlbench.data.tokenizers import hugging_face
-from xlbench.data.tokenizers.sentencepieces import PairTokenizer, SentencePieceTokenizer
-from xlbench.data.tokenizers.tokenizer import BYTES, BYTES_CLASS, ByteTokenizer, Tokenizer
+from xlbench.data.tokenizers.tokenizer import (
+    BYTES,
+    BYTES_CLASS,
+    ByteTokenizer,
+    PairTokenizer,
+    SentencePieceTokenizer,
+    Tokenizer,
+)
 from xlbench.system import errors, files as files_lib, locks, untrusted
 from xlbench.system.files import Json
 
