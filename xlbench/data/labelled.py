@@ -7,7 +7,7 @@ They work like xlbench/data/readers. The fields of a record are those of the pub
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 
 from xlbench.benchmarks import languages
 from xlbench.data import readers
@@ -91,6 +91,15 @@ def language_code(name: str) -> str:
     return codes[name]
 
 
+# Of official files of pairs with a header, by its first cell: the least columns of a row, what a
+# shorter one is told, and the columns of text_a, text_b and label.
+_OFFICIAL = {
+    'language': (5, '; xnli.dev.tsv has 19', (-3, -2, 1)),
+    'index': (11, '; train.tsv of MNLI has 12', (8, 9, -1)),
+    'id': (4, ' instead of 4', (1, 2, 3)),
+}
+
+
 def read_xnli(path: str, lang: str, split: str = '') -> Iterator[Record | BadRecord]:
     """Reads XNLI: xnli.dev.tsv or xnli.test.tsv of all languages, MNLI, or a file of one language.
 
@@ -100,18 +109,7 @@ def read_xnli(path: str, lang: str, split: str = '') -> Iterator[Record | BadRec
     language without header has premise, hypothesis and label in the order of the official rows, as
     google-research/xtreme writes it. The uids get `split`: 'trn', 'val' (by default) or 'tst'.
     """
-
-    def official(columns: list[str]) -> list[str] | None:
-        if len(columns) < 5:
-            raise ValueError(f'{len(columns)} TAB-separated columns; xnli.dev.tsv has 19')
-        return [columns[-3], columns[-2], columns[1]] if columns[0] == lang else None
-
-    def mnli(columns: list[str]) -> list[str]:
-        if len(columns) < 11:
-            raise ValueError(f'{len(columns)} TAB-separated columns; train.tsv of MNLI has 12')
-        return [columns[8], columns[9], columns[-1]]
-
-    return _read_pairs('xnli', path, lang, split, {'language': official, 'index': mnli})
+    return _read_pairs('xnli', path, lang, split, ('language', 'index'))
 
 
 def read_pawsx(path: str, lang: str, split: str = '') -> Iterator[Record | BadRecord]:
@@ -120,49 +118,36 @@ def read_pawsx(path: str, lang: str, split: str = '') -> Iterator[Record | BadRe
     Untranslated rows, whose sentences are both NS, are kept, because published few shots have them.
     Except in train files, ids must differ: doubled rows would shift the numbers of the shots.
     """
-    seen: set[str] = set()
-
-    def official(columns: list[str]) -> list[str]:
-        if len(columns) != 4:
-            raise ValueError(f'{len(columns)} TAB-separated columns instead of 4')
-        if columns[0] in seen:
-            raise ValueError(f'another row has the id {errors.shortened(columns[0])}')
-        if split != 'trn':
-            seen.add(columns[0])
-        return columns[1:]
-
-    return _read_pairs('pawsx', path, lang, split, {'id': official})
+    return _read_pairs('pawsx', path, lang, split, ('id',))
 
 
 def _read_pairs(
-    task: str,
-    path: str,
-    lang: str,
-    split: str,
-    headers: Mapping[str, Callable[[list[str]], list[str] | None]],
+    task: str, path: str, lang: str, split: str, headers: Sequence[str]
 ) -> Iterator[Record | BadRecord]:
-    """Reads pairs of sentences.
-
-    `headers` gives, for the first cell of an official file, the function from the columns of a row
-    to text_a, text_b and label; None for a row in another language.
-    """
-    split = split or SPLITS[task]
+    """Reads pairs of sentences; an official file begins with one of `headers`, see _OFFICIAL."""
     # The first row of the language in a file of all languages.
-    first = _first_number(task, lang, split) if task == 'xnli' else 0
-    pick, before = None, 1  # Numbers of lines begin at 1, rows at 0.
+    first = _first_number(task, lang, split or SPLITS[task]) if task == 'xnli' else 0
+    header, before = '', 1  # Numbers of lines begin at 1, rows at 0.
+    seen: set[str] = set()  # Ids.
 
     def pair(number: int, line: str) -> Iterator[Record]:
-        nonlocal pick, before
+        nonlocal header, before
         columns = line.split('\t')
         if number == 1 and columns[0] in headers:
-            pick, before = headers[columns[0]], first + 2
+            header, before = columns[0], first + 2
             return
-        picked = pick(columns) if pick else columns
-        if picked is None:
+        least, fault, places = _OFFICIAL[header] if header else (3, ' instead of 3', (0, 1, 2))
+        exact = header in ('', 'id')
+        if len(columns) < least or (exact and len(columns) > least):
+            raise ValueError(f'{len(columns)} TAB-separated columns{fault}')
+        if header == 'language' and columns[0] != lang:
             return
-        if len(picked) != 3:
-            raise ValueError(f'{len(picked)} TAB-separated columns instead of 3')
-        yield _record(task, lang, split, number - before, *picked)
+        if header == 'id' and split != 'trn':
+            if columns[0] in seen:
+                raise ValueError(f'another row has the id {errors.shortened(columns[0])}')
+            seen.add(columns[0])
+        texts = (columns[place] for place in places)
+        yield _record(task, lang, split, number - before, *texts)
 
     return readers.convert(path, readers.numbered(path), pair)
 
@@ -186,21 +171,19 @@ def read_marc(path: str, lang: str, split: str = '') -> Iterator[Record | BadRec
       "product_category": "apparel"} -> text_a 'Schade.', text_b 'Zu groß . apparel', label '1'
     """
 
+    def text(review: dict[str, readers.Json], name: str) -> str:
+        value = review[name]
+        value = value.strip() if isinstance(value, str) else value
+        return readers.text_field(value, name, may_be_empty=True)  # Some titles are empty.
+
     def of_object(number: int, review: dict[str, readers.Json]) -> Iterator[Record]:
-        readers.check_keys(review, ('stars', *_MARC_TEXTS))
-        title, body, category = (_stripped(review[name], name) for name in _MARC_TEXTS)
+        names = 'review_title', 'review_body', 'product_category'
+        readers.check_keys(review, ('stars', *names))
+        title, body, category = (text(review, name) for name in names)
         text_b = f'{title} . {category}'
         yield _record('marc', lang, split, number - 1, body, text_b, str(review['stars']))
 
     return readers.convert(path, readers.json_lines(path), of_object)
-
-
-_MARC_TEXTS = ('review_title', 'review_body', 'product_category')
-
-
-def _stripped(value: readers.Json, name: str) -> str:
-    value = value.strip() if isinstance(value, str) else value
-    return readers.text_field(value, name, may_be_empty=True)  # Some titles are empty.
 
 
 def _record(

@@ -1,5 +1,6 @@
 """Training batches: endless, mixed, packed, continued at any position."""
 
+import contextlib
 import functools
 import itertools
 import math
@@ -31,7 +32,7 @@ class TaskShare(NamedTuple):
     draws: int = 1  # Passes that have noise of their own, before the first one's comes again.
 
 
-class TrainBatches:
+class TrainBatches(Iterator[Batch], contextlib.AbstractContextManager['TrainBatches']):
     """Endless training batches of one process: its rows of the features of a view.
 
     `shapes` has (rows, inputs, targets) of every kind of batch, rows over all processes; `window`
@@ -175,9 +176,6 @@ class TrainBatches:
             raise UserError(f'there is no batch at position {start}')
         return start
 
-    def __iter__(self) -> Iterator[Batch]:
-        return self
-
     def __next__(self) -> Batch:
         """Returns the next batch: this process's rows. A thread reads those behind it."""
         if self._is_closed:
@@ -239,21 +237,18 @@ class TrainBatches:
         shape, limits = planned.shape._asdict(), self._limits._asdict()
         layout = features.Layout(shape, self._conventions, limits)
         batch = self._features(self._examples.read(numbers), layout)
-        if self._widths and widths.fits(self._row_lengths(window, planned), self._widths, count):
-            batch = widths.cut(batch, self._widths, process, count)
+        if self._widths:  # One example a row, of all processes.
+            filled = [number for number, row in enumerate(planned.rows) if row]
+            places = [planned.rows[number][0] for number in filled]
+            lengths = np.zeros((len(planned.rows), 2), np.int32)
+            lengths[filled] = self._examples.lengths(window.examples[places])
+            if widths.fits(lengths, self._widths, count):
+                batch = widths.cut(batch, self._widths, process, count)
         if self._each_task:
             lengths = self._examples.lengths(window.examples)
             weights = packing_lib.task_weights(lengths, planned, len(self._prepared))
             batch['task_weights'] = weights[process * share : (process + 1) * share]
         return batch
-
-    def _row_lengths(self, window: orders.Window, planned: packing_lib.PlannedBatch) -> np.ndarray:
-        """Returns [rows, 2]: tokens of a batch of one example a row, of all processes."""
-        lengths = np.zeros((len(planned.rows), 2), np.int32)
-        filled = [number for number, row in enumerate(planned.rows) if row]
-        places = [row[0] for row in planned.rows if row]
-        lengths[filled] = self._examples.lengths(window.examples[places])
-        return lengths
 
     def examples(self, position: Mapping[str, int] | None = None) -> list[tuple[str, str, int]]:
         """Lists (task, split, number in it) of a batch over all processes, row by row.
@@ -334,9 +329,6 @@ class TrainBatches:
         self._is_closed = True
         self._end_thread()
         self._planner.shutdown(cancel_futures=True)
-
-    def __enter__(self) -> 'TrainBatches':
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
