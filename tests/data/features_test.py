@@ -277,7 +277,8 @@ def test_of_a_pair_the_longer_text_is_cut(ids, counts, length, expected):
         np.array([int(x) if x.isdigit() else ord(x) for x in text.split()])
         for text in (ids, expected)
     )
-    np.testing.assert_array_equal(features.arrays.trim_pair(ids, counts, length, 1), expected)
+    found, _ = features.arrays.trim_pair(ids, counts, length, 1)
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_the_second_text_of_a_pair_has_another_type():
@@ -318,11 +319,10 @@ def test_pairs_are_cut_and_typed_as_transformers_does(tmp_path):
                 types.SimpleNamespace(truncation_side='right'),
                 *(ids.tolist() for ids in pieces), len(ids) - length, 'longest_first',
             )  # fmt: skip
-            found = features.arrays.trim_pair(ids, counts, length, ours.eos_id)
+            found, kinds = features.arrays.trim_pair(ids, counts, length, ours.eos_id)
             assert found.tolist() == [ours.bos_id, *kept[0], *end, *kept[1], *end]
-            found = features.arrays.pair_types(ids, counts, length)
-            assert found.tolist() == [0] * (len(kept[0]) + 2) + [1] * (len(kept[1]) + 1)
-        assert found.tolist() == whole['token_type_ids'] and ids.tolist() == whole['input_ids']
+            assert kinds.tolist() == [0] * (len(kept[0]) + 2) + [1] * (len(kept[1]) + 1)
+        assert kinds.tolist() == whole['token_type_ids'] and ids.tolist() == whole['input_ids']
 
 
 def test_a_tag_stands_at_the_last_piece_of_its_word():

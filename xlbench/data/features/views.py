@@ -182,15 +182,17 @@ def classification(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]
 
     Returns:
       encoder_input_tokens, encoder_segment_ids: [batch, inputs] int32.
-      encoder_type_ids: [batch, inputs] int32, see `pair_types`; 0 on padding.
+      encoder_type_ids: [batch, inputs] int32, see `trim_pair`; 0 on padding.
       encoder_language_ids: [batch, inputs] int32, of an XLM's vocabulary; see `generation`.
       labels: [batch] int32, 0 for padding rows; and row_weights.
     """
     lengths, conventions, limit = layout.lengths, layout.conventions, layout.limit('inputs')
     counts, examples = arrays.one_a_row(rows)
-    pairs = [(example['inputs'], example['piece_counts'], limit) for example in examples]
-    parts = [arrays.trim_pair(*pair, conventions.eos_id) for pair in pairs]
-    types = [arrays.pair_types(*pair) for pair in pairs]
+    pairs = [
+        arrays.trim_pair(example['inputs'], example['piece_counts'], limit, conventions.eos_id)
+        for example in examples
+    ]
+    parts, types = [ids for ids, _ in pairs], [of_ids for _, of_ids in pairs]
     labels = np.zeros(len(counts), np.int32)
     labels[counts > 0] = [example['targets'][0] for example in examples]
     place = arrays.Placement(parts, counts, lengths['inputs'], conventions)
