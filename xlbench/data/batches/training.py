@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from xlbench.data import features, orders, packing as packing_lib
-from xlbench.data.batches import checks, widths
+from xlbench.data.batches import checks
 from xlbench.data.prepared import SIDES, Prepared
 from xlbench.settings.blocks import Batches
 from xlbench.system import work
@@ -91,13 +91,13 @@ class TrainBatches(Iterator[Batch], contextlib.AbstractContextManager['TrainBatc
             row_multiple=row_multiple,
         )
         self.trimmed = self._examples.trimmed
-        self._widths: dict[str, widths.Parts] = {}
+        self._widths: dict[str, packing_lib.Parts] = {}
         if options.widths > 1 and options.length_buckets == 1:
             samples = [sample]
             if options.one_task:
                 tasks = range(len(prepared))
                 samples = [self._examples.sample_of(task, orders.SAMPLE) for task in tasks]
-            self._widths = widths.choose(
+            self._widths = packing_lib.choose_parts(
                 samples, batch_size, self._limits, options.widths, max(devices, process_count)
             )
         self._windows, plan = self._order(options, sample, parts, seed)
@@ -242,8 +242,8 @@ class TrainBatches(Iterator[Batch], contextlib.AbstractContextManager['TrainBatc
             places = [planned.rows[number][0] for number in filled]
             lengths = np.zeros((len(planned.rows), 2), np.int32)
             lengths[filled] = self._examples.lengths(window.examples[places])
-            if widths.fits(lengths, self._widths, count):
-                batch = widths.cut(batch, self._widths, process, count)
+            if packing_lib.fits_parts(lengths, self._widths, count):
+                batch = packing_lib.cut_to_parts(batch, self._widths, process, count)
         if self._each_task:
             lengths = self._examples.lengths(window.examples)
             weights = packing_lib.task_weights(lengths, planned, len(self._prepared))
