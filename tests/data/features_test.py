@@ -8,7 +8,7 @@ import types
 import numpy as np
 import pytest
 
-from xlbench.data import batches, features, tokenizers
+from xlbench.data import features, tokenizers
 from xlbench.system.errors import UserError
 
 IDS = features.Conventions(pad_id=0, eos_id=1, decoder_start_id=0, vocab_size=100)
@@ -92,12 +92,12 @@ def test_two_views_of_a_text_by_hand():
 def test_a_model_of_two_views_reads_tasks_of_views_one_a_row():
     manifest = {'view': 'generation', 'segment_marks': [40]}
     task = types.SimpleNamespace(name='chats_views', manifest=manifest)
-    assert batches.check_view('multi_view', [task]) is features.VIEWS['multi_view']
+    assert features.check_view('multi_view', [task]) is features.VIEWS['multi_view']
     with pytest.raises(UserError, match='packing puts several examples into a row'):
-        batches.check_view('multi_view', [task], packing=True)
+        features.check_view('multi_view', [task], packing=True)
     del manifest['segment_marks']
     with pytest.raises(UserError, match='chats_views has inputs of one view, or a vocabulary'):
-        batches.check_view('multi_view', [task])
+        features.check_view('multi_view', [task])
 
 
 @pytest.mark.parametrize(

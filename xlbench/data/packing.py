@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from xlbench.system.errors import UserError
+
 # What a position costs beside its matrix products. At a width of this many tokens the attention of
 # an encoder costs about as much again as the products of its layer (4 * d * width FLOPs a token
 # against about 24 * d**2, and softmax and biases beside them, at d = 512..768).
@@ -33,6 +35,18 @@ class Shape(NamedTuple):
 
     inputs: int
     targets: int
+
+    @classmethod
+    def of(cls, lengths: Mapping[str, int]) -> 'Shape':
+        """Takes the widths of a config; UserError unless they are two whole numbers."""
+        if set(lengths) != set(cls._fields) or not all(
+            isinstance(length, int) and length >= 2 for length in lengths.values()
+        ):
+            raise UserError(
+                f'lengths is {dict(lengths)}; it needs inputs and targets, each 2 tokens or more, '
+                'for example lengths=dict(inputs=512, targets=128)'
+            )
+        return cls(**lengths)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,6 +147,14 @@ def row_lengths(lengths: np.ndarray, rows: Sequence[Sequence[int]]) -> np.ndarra
     return totals[ends] - totals[ends - counts]
 
 
+def check_shares(rows: int, count: int, what: str) -> None:
+    """Raises UserError for a number of rows, named `what`, that the processes cannot share."""
+    if rows % count:
+        raise UserError(
+            f'{what} {rows} cannot be shared by {count} processes; it must be a multiple of {count}'
+        )
+
+
 # ---------------------------------------------------------------------------------------------
 # Shapes.
 
@@ -197,7 +219,15 @@ def choose_layout(
     if length_buckets == 1:
         return Layout((limits,), (batch_size,), (limits,) if packing else ())
     if packing:
-        packed, shapes = _best_packed_shapes(sample, limits, length_buckets)
+        tried = []
+        # Narrow rows mean cheap attention. Rows are then cut to the smallest shape that holds them.
+        for part, other in itertools.product(_PACK_INPUTS, _PACK_TARGETS):
+            size = Shape(max(1, int(limits.inputs * part)), max(1, int(limits.targets * other)))
+            packed = (limits,) if size == limits else (size, limits)
+            totals = row_lengths(sample, pack(sample, packed))
+            shapes, cost = best_chain(totals, limits, length_buckets)
+            tried.append((cost, packed, shapes))
+        packed, shapes = min(tried, key=lambda one: one[0])[1:]
     else:
         largest = Shape(*(min(-(-a // 8) * 8, b) for a, b in zip(largest, limits, strict=True)))
         packed, shapes = (), best_chain(sample, largest, length_buckets)[0]
@@ -208,21 +238,6 @@ def choose_layout(
     rows = [batch_size * sum(shapes[-1]) // sum(shape) for shape in shapes]
     rows = [max(row_multiple, count // row_multiple * row_multiple) for count in rows[:-1]]
     return Layout(shapes, (*rows, batch_size), packed)
-
-
-def _best_packed_shapes(
-    sample: np.ndarray, limits: Shape, count: int
-) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
-    """Returns the row sizes that packing fills, and the shapes of batches; the cheapest tried."""
-    tried = []
-    # Narrow rows mean cheap attention. Rows are then cut to the smallest shape that holds them.
-    for part, other in itertools.product(_PACK_INPUTS, _PACK_TARGETS):
-        size = Shape(max(1, int(limits.inputs * part)), max(1, int(limits.targets * other)))
-        packed = (limits,) if size == limits else (size, limits)
-        totals = row_lengths(sample, pack(sample, packed))
-        shapes, cost = best_chain(totals, limits, count)
-        tried.append((cost, packed, shapes))
-    return min(tried, key=lambda one: one[0])[1:]
 
 
 # ---------------------------------------------------------------------------------------------

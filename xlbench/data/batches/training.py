@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 
 from xlbench.data import features, orders, packing as packing_lib
-from xlbench.data.batches import checks
 from xlbench.data.prepared import SIDES, Prepared
 from xlbench.settings.blocks import Batches
 from xlbench.system import work
@@ -58,25 +57,29 @@ class TrainBatches(Iterator[Batch], contextlib.AbstractContextManager['TrainBatc
     ):
         options = Batches(**block)
         batch_size, row_multiple = options.batch_size, options.row_multiple
-        self._limits = checks.check_lengths(options.lengths)
-        self._conventions = checks.check_tasks(prepared)
-        self._features = checks.check_view(view, prepared, options.packing)
+        self._limits = packing_lib.Shape.of(options.lengths)
+        self._conventions = features.Conventions.of_tasks(prepared)
+        self._features = features.check_view(view, prepared, options.packing)
         parts = orders.curriculum_places(prepared, curriculum) if curriculum else []
         if parts:
             rates = [task.pass_size for task in prepared]
         total = math.fsum(rates)
         self._rates = [rate / total for rate in rates]
-        checks.check_each_task(options, len(prepared), self._features, len(parts))
-        checks.check_widths(options, view)
-        checks.check_processes(batch_size, process_count, 'batch_size')
+        _check_each_task(options, len(prepared), self._features, len(parts))
+        if options.widths > 1 and view != 'retrieval':
+            raise UserError(
+                f'widths={options.widths} is for batches of pairs, and the objective is {view}; '
+                'set it to 1, and length_buckets to the number of shapes'
+            )
+        packing_lib.check_shares(batch_size, process_count, 'batch_size')
         if options.equal_rows:
             row_multiple = None
         elif options.length_buckets > 1:
             if row_multiple is None:  # The largest divisor up to an eighth: fine for all shapes.
                 fine = range(max(1, batch_size // 8), 0, -1)
                 row_multiple = next(n for n in fine if batch_size % n == 0)
-            checks.check_processes(row_multiple, process_count, 'row_multiple')
-            checks.check_processes(batch_size, row_multiple, 'batch_size')
+            packing_lib.check_shares(row_multiple, process_count, 'row_multiple')
+            packing_lib.check_shares(batch_size, row_multiple, 'batch_size')
         self._prepared = list(prepared)
         self._process = (process_index, process_count)
         self._examples = orders.Examples(self._prepared, self._limits)
@@ -332,3 +335,31 @@ class TrainBatches(Iterator[Batch], contextlib.AbstractContextManager['TrainBatc
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _check_each_task(options: Batches, tasks: int, view: features.View, parts: int) -> None:
+    """Raises UserError for batches that cannot have rows of each of several tasks.
+
+    `parts` is the number of parts of the curriculum, or 0.
+    """
+    if not options.each_task:
+        return
+    if parts:
+        raise UserError(
+            'each_task has rows of every task in each batch, and the curriculum one part after '
+            'another; set each_task=False, or leave out the curriculum'
+        )
+    if not view.sums_tasks:
+        raise UserError(
+            'each_task adds up the losses of several tasks of texts to write; with this objective '
+            'set each_task=False'
+        )
+    if options.one_task or options.length_buckets > 1:
+        other = 'one_task' if options.one_task else 'length_buckets'
+        value = 'False' if options.one_task else '1'
+        raise UserError(f'each_task has rows of every task in each batch; set {other}={value}')
+    if options.batch_size % tasks:
+        raise UserError(
+            f'batch_size {options.batch_size} cannot be shared by {tasks} tasks, which each_task '
+            f'gives equally many rows; it must be a multiple of {tasks}'
+        )

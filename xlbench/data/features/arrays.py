@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xlbench.data import vocabularies
-from xlbench.data.prepared import Record
+from xlbench.data.prepared import Prepared, Record
 from xlbench.data.tokenizers import Tokenizer, with_letters
 from xlbench.system.errors import UserError
 
@@ -48,6 +48,29 @@ class Conventions:
             has_languages=bool(vocabulary.get('language_rows')),
             vocabulary=vocabulary['sha256'],
         )
+
+    @classmethod
+    def of_tasks(cls, prepared: Sequence[Prepared]) -> 'Conventions':
+        """Returns those of tasks that fit into one batch; UserError if they do not."""
+        if not prepared:
+            raise UserError('there is no task to make batches from')
+        for task in prepared:
+            if not len(task):
+                where = f'{task.name}/{task.split}'
+                raise UserError(f'{where} has no examples; remove it from the mixture')
+        labels = [(task.name, task.split) for task in prepared]
+        if len(set(labels)) < len(labels):
+            raise UserError(f'a task is twice in {", ".join(name for name, _ in labels)}')
+        first = prepared[0].manifest['vocabulary']
+        for task in prepared[1:]:
+            other = task.manifest['vocabulary']
+            if other != first:
+                named, known = (f'{v["name"]!r} ({v["sha256"][:8]})' for v in (other, first))
+                raise UserError(
+                    f'{task.name} was prepared with vocabulary {named}, {prepared[0].name} with '
+                    f'{known}; prepare both with the same one'
+                )
+        return cls.of(prepared[0].manifest)
 
     @classmethod
     def of_tokenizer(cls, tokenizer: Tokenizer, vocab_size: int) -> 'Conventions':

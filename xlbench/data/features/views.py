@@ -13,8 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from xlbench.data import vocabularies
 from xlbench.data.features import arrays
 from xlbench.data.features.arrays import Conventions, Row
+from xlbench.data.prepared import Prepared
+from xlbench.system.errors import UserError, check_known
 
 
 @dataclasses.dataclass(frozen=True)
@@ -277,3 +280,35 @@ VIEWS = {
         for piece in arrays.WORD_PIECES[1:]
     },
 }
+
+
+def check_view(view: str, prepared: Sequence[Prepared], packing: bool = False) -> View:
+    """Returns the view of VIEWS; UserError if tasks are prepared for another one."""
+    check_known('view', view, VIEWS)
+    needed = VIEWS[view].prepared or view
+    for task in prepared:
+        made_for = task.manifest.get('view', 'generation')
+        if made_for != needed:
+            raise UserError(
+                f'{task.name} is prepared for {made_for}, and the objective is {view}; name a task '
+                'of that kind, or change config.objective.name'
+            )
+        if view == 'language_start':
+            family = vocabularies.FAMILIES.get(task.manifest['vocabulary'].get('family'))
+            if not (family and family.needs_languages and family.target):
+                raise UserError(
+                    f'targets of {task.name} do not begin with a language in its vocabulary; set '
+                    "config.objective.decoder_start='family', or take the vocabulary of mBART-50"
+                )
+        if view == 'multi_view' and not task.manifest.get('segment_marks'):
+            raise UserError(
+                f'{task.name} has inputs of one view, or a vocabulary that cannot spell |, and the '
+                f'objective {view} weighs two views by the marks in them; name a task of views '
+                'such as clidsum_xsamsumviews_en_en, or change config.objective.name'
+            )
+    if packing and not VIEWS[view].packs:
+        raise UserError(
+            f'packing puts several examples into a row, and a model for {view} reads one; set '
+            'packing=False'
+        )
+    return VIEWS[view]
