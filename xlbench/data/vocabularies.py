@@ -39,11 +39,6 @@ class Token(msgspec.Struct, omit_defaults=True):
     single_word: bool | None = None
     special: bool | None = None
 
-    def flags(self) -> dict[str, bool]:
-        """Returns the flags that the file gives."""
-        given = msgspec.structs.asdict(self)
-        return {key: value for key, value in given.items() if isinstance(value, bool)}
-
 
 AnyToken = str | Token | None
 
