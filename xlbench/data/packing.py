@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from xlbench.settings.blocks import Batches
 from xlbench.system.errors import UserError
 
 # What a position costs beside its matrix products. At a width of this many tokens the attention of
@@ -205,38 +206,35 @@ def best_chain(lengths: np.ndarray, largest: Shape, count: int) -> tuple[tuple[S
     return tuple(chain), int(total[-1])
 
 
-def choose_layout(
-    sample: np.ndarray,  # [n, 2], lengths in the proportions of the mixture, at most `limits`.
-    largest: Shape,  # The largest lengths of all examples, at most `limits`.
-    limits: Shape,  # The widest row that is allowed.
-    *,
-    batch_size: int,  # Rows of a batch of the largest shape.
-    packing: bool,  # Whether rows hold several examples.
-    length_buckets: int,  # How many shapes there may be.
-    row_multiple: int | None,  # It divides the rows of each batch; None gives each batch_size.
-) -> Layout:
-    """Returns the shapes of a run, from typical lengths."""
-    if length_buckets == 1:
-        return Layout((limits,), (batch_size,), (limits,) if packing else ())
-    if packing:
+def choose_layout(sample: np.ndarray, largest: Shape, limits: Shape, options: Batches) -> Layout:
+    """Returns the shapes of a run, from typical lengths.
+
+    `sample` [n, 2] has lengths in the proportions of the mixture, and `largest` those of which no
+    example has more; both are at most `limits`, the widest row that is allowed.
+    """
+    batch_size, count = options.batch_size, options.length_buckets
+    if count == 1:
+        return Layout((limits,), (batch_size,), (limits,) if options.packing else ())
+    if options.packing:
         tried = []
         # Narrow rows mean cheap attention. Rows are then cut to the smallest shape that holds them.
         for part, other in itertools.product(_PACK_INPUTS, _PACK_TARGETS):
             size = Shape(max(1, int(limits.inputs * part)), max(1, int(limits.targets * other)))
             packed = (limits,) if size == limits else (size, limits)
             totals = row_lengths(sample, pack(sample, packed))
-            shapes, cost = best_chain(totals, limits, length_buckets)
+            shapes, cost = best_chain(totals, limits, count)
             tried.append((cost, packed, shapes))
         packed, shapes = min(tried, key=lambda one: one[0])[1:]
     else:
         largest = Shape(*(min(-(-a // 8) * 8, b) for a, b in zip(largest, limits, strict=True)))
-        packed, shapes = (), best_chain(sample, largest, length_buckets)[0]
-    if row_multiple is None:
+        packed, shapes = (), best_chain(sample, largest, count)[0]
+    if options.equal_rows:
         return Layout(shapes, (batch_size,) * len(shapes), packed)
     # Equal positions in every batch, and not more than in the largest shape, which so decides what
     # memory is needed.
+    multiple = options.row_multiple or 1
     rows = [batch_size * sum(shapes[-1]) // sum(shape) for shape in shapes]
-    rows = [max(row_multiple, count // row_multiple * row_multiple) for count in rows[:-1]]
+    rows = [max(multiple, number // multiple * multiple) for number in rows[:-1]]
     return Layout(shapes, (*rows, batch_size), packed)
 
 

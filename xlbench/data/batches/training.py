@@ -1,6 +1,7 @@
 """Training batches: endless, mixed, packed, continued at any position."""
 
 import contextlib
+import dataclasses
 import functools
 import itertools
 import math
@@ -56,7 +57,7 @@ class TrainBatches(Iterator[Batch], contextlib.AbstractContextManager['TrainBatc
         **block: Setting,  # See config.Batches.
     ):
         options = Batches(**block)
-        batch_size, row_multiple = options.batch_size, options.row_multiple
+        batch_size = options.batch_size
         self._limits = packing_lib.Shape.of(options.lengths)
         self._conventions = features.Conventions.of_tasks(prepared)
         self._features = features.check_view(view, prepared, options.packing)
@@ -72,26 +73,19 @@ class TrainBatches(Iterator[Batch], contextlib.AbstractContextManager['TrainBatc
                 'set it to 1, and length_buckets to the number of shapes'
             )
         packing_lib.check_shares(batch_size, process_count, 'batch_size')
-        if options.equal_rows:
-            row_multiple = None
-        elif options.length_buckets > 1:
-            if row_multiple is None:  # The largest divisor up to an eighth: fine for all shapes.
-                fine = range(max(1, batch_size // 8), 0, -1)
-                row_multiple = next(n for n in fine if batch_size % n == 0)
+        if options.length_buckets > 1 and not options.equal_rows:
+            # By default the largest divisor up to an eighth: fine for all shapes.
+            divisors = (n for n in range(max(1, batch_size // 8), 0, -1) if batch_size % n == 0)
+            row_multiple = options.row_multiple or next(divisors)
             packing_lib.check_shares(row_multiple, process_count, 'row_multiple')
             packing_lib.check_shares(batch_size, row_multiple, 'batch_size')
+            options = dataclasses.replace(options, row_multiple=row_multiple)
         self._prepared = list(prepared)
         self._process = (process_index, process_count)
         self._examples = orders.Examples(self._prepared, self._limits)
         sample = self._examples.sample(self._rates)
         self._layout = packing_lib.choose_layout(
-            sample,
-            self._examples.largest,
-            self._limits,
-            batch_size=batch_size,
-            packing=options.packing,
-            length_buckets=options.length_buckets,
-            row_multiple=row_multiple,
+            sample, self._examples.largest, self._limits, options
         )
         self.trimmed = self._examples.trimmed
         self._widths: dict[str, packing_lib.Parts] = {}

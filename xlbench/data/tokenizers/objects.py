@@ -256,17 +256,11 @@ def _split_as_mrs(tokenizer: tokenizers.Tokenizer) -> None:
 
     Example: 'Zug 1234, ここ。' -> Zug 0 , ここ 。
     """
-    tokenizer.normalizer = normalizers.Sequence(
-        [
-            normalizers.Replace(tokenizers.Regex(pattern), text)
-            for pattern, text in (
-                (r'[\t\n\r]', ' '),
-                # No control characters but those that join the parts of an emoji.
-                (r'(?![\x{200d}\x{fe0f}])\p{C}|\x{fffd}', ''),
-                (r'\p{Nd}+', '0'),
-            )
-        ]
-    )
+    # No control characters but those that join the parts of an emoji.
+    controls = r'(?![\x{200d}\x{fe0f}])\p{C}|\x{fffd}'
+    replaced = {r'[\t\n\r]': ' ', controls: '', r'\p{Nd}+': '0'}.items()
+    steps = [normalizers.Replace(tokenizers.Regex(pattern), text) for pattern, text in replaced]
+    tokenizer.normalizer = normalizers.Sequence(steps)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation('isolated')]
     )
