@@ -37,7 +37,7 @@ import msgspec
 
 from xlbench.benchmarks import languages
 from xlbench.data import conllu, labelled, readers
-from xlbench.data.readers import BadRecord, LeftOut, Record
+from xlbench.data.readers import Item, Record
 from xlbench.system import errors, files, locks
 from xlbench.system.command_line import CommandLine, flag, whole
 from xlbench.system.errors import UserError
@@ -314,7 +314,7 @@ def read_examples(
     return [example for path in paths for example in bad.usable(_reader(task, lang, path))]
 
 
-def _reader(task: str, lang: str, path: str) -> Iterator[Record | BadRecord | LeftOut]:
+def _reader(task: str, lang: str, path: str) -> Iterator[Item]:
     if task not in TAGGING:
         return labelled.READERS[task](path, lang)
     plain = path.removesuffix('.gz')

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from xlbench.benchmarks import languages
 from xlbench.data import readers
-from xlbench.data.readers import BadRecord, Record
+from xlbench.data.readers import Record, Records
 from xlbench.system import errors
 
 # In the order of their ids in the official code.
@@ -100,7 +100,7 @@ _OFFICIAL = {
 }
 
 
-def read_xnli(path: str, lang: str, split: str = '') -> Iterator[Record | BadRecord]:
+def read_xnli(path: str, lang: str, split: str = '') -> Records:
     """Reads XNLI: xnli.dev.tsv or xnli.test.tsv of all languages, MNLI, or a file of one language.
 
     The official file has a header that begins with `language`; like fsxlt/code, this reads its
@@ -112,7 +112,7 @@ def read_xnli(path: str, lang: str, split: str = '') -> Iterator[Record | BadRec
     return _read_pairs('xnli', path, lang, split, ('language', 'index'))
 
 
-def read_pawsx(path: str, lang: str, split: str = '') -> Iterator[Record | BadRecord]:
+def read_pawsx(path: str, lang: str, split: str = '') -> Records:
     """Reads PAWS-X: dev_2k.tsv with a header that begins with `id`, or without header.
 
     Untranslated rows, whose sentences are both NS, are kept, because published few shots have them.
@@ -121,9 +121,7 @@ def read_pawsx(path: str, lang: str, split: str = '') -> Iterator[Record | BadRe
     return _read_pairs('pawsx', path, lang, split, ('id',))
 
 
-def _read_pairs(
-    task: str, path: str, lang: str, split: str, headers: Sequence[str]
-) -> Iterator[Record | BadRecord]:
+def _read_pairs(task: str, path: str, lang: str, split: str, headers: Sequence[str]) -> Records:
     """Reads pairs of sentences; an official file begins with one of `headers`, see _OFFICIAL."""
     # The first row of the language in a file of all languages.
     first = _first_number(task, lang, split or SPLITS[task]) if task == 'xnli' else 0
@@ -152,7 +150,7 @@ def _read_pairs(
     return readers.convert(path, readers.numbered(path), pair)
 
 
-def read_mldoc(path: str, lang: str, split: str = '') -> Iterator[Record | BadRecord]:
+def read_mldoc(path: str, lang: str, split: str = '') -> Records:
     """Reads MLDoc: label TAB text; further columns of English lines are ignored."""
 
     def document(number: int, line: str) -> Iterator[Record]:
@@ -164,7 +162,7 @@ def read_mldoc(path: str, lang: str, split: str = '') -> Iterator[Record | BadRe
     return readers.convert(path, readers.numbered(path), document)
 
 
-def read_marc(path: str, lang: str, split: str = '') -> Iterator[Record | BadRecord]:
+def read_marc(path: str, lang: str, split: str = '') -> Records:
     """Reads MARC: a JSON object on each line.
 
     Example: {"stars": 1, "review_title": "Zu groß", "review_body": "Schade.",
@@ -205,7 +203,7 @@ def _record(
     return {'uid': uid, 'text_a': text_a, 'text_b': text_b, 'label': label}
 
 
-READERS: dict[str, Callable[..., Iterator[Record | BadRecord]]] = {
+READERS: dict[str, Callable[..., Records]] = {
     'xnli': read_xnli,
     'pawsx': read_pawsx,
     'mldoc': read_mldoc,

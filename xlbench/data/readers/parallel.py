@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from xml.parsers import expat
 
 from xlbench.data.readers import text_lines
-from xlbench.data.readers.text_lines import BadRecord, Item, LeftOut, Record, Value
+from xlbench.data.readers.text_lines import BadRecord, Item, LeftOut, Record, Records, Value
 from xlbench.system import untrusted
 
 
@@ -51,7 +51,7 @@ def read_parallel(
     target_path: str,
     source_columns: Sequence[str] = ('source',),
     target_columns: Sequence[str] = ('target',),
-) -> Iterator[Record | BadRecord]:
+) -> Records:
     """Reads two files that are aligned line by line; for the columns see `fields`.
 
     The lines are counted before the first record: after a missing line every pair would be wrong
@@ -77,9 +77,7 @@ def beside(
             yield other if isinstance(other, BadRecord) else (number, (one, other))
 
 
-def read_tsv(
-    path: str, columns: Sequence[str], *, unused: int = 0, strip: bool = False
-) -> Iterator[Record | BadRecord]:
+def read_tsv(path: str, columns: Sequence[str], *, unused: int = 0, strip: bool = False) -> Records:
     """Reads TAB-separated columns, see `fields`; quotes are not special.
 
     Example: 'Der Zug hielt.\\tHalt', columns ('inputs', 'targets') ->
