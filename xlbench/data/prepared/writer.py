@@ -63,15 +63,17 @@ def scratch(parent: str, name: str) -> Iterator[str]:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _swap_in(temporary: str, target: str, old: str) -> None:
+def _swap_in(temporary: str, target: str) -> None:
     """Makes `temporary` the folder `target`; what was there goes away as a whole.
 
     A process that is killed between the two renames leaves no target: a preparation to be made.
     """
+    parent, name = os.path.split(target)
+    old = os.path.join(parent, f'.{name}.old-{_host()}-{os.getpid()}')
     with contextlib.suppress(FileNotFoundError):
         os.rename(target, old)
     os.rename(temporary, target)
-    files.sync_folder(os.path.dirname(target))
+    files.sync_folder(parent)
     shutil.rmtree(old, ignore_errors=True)
 
 
@@ -133,13 +135,11 @@ def write_shard(
     """
     # Whoever writes the same shard at the same time has a file of its own.
     part = f'{index:05d}-{_host()}-{os.getpid()}-{threading.get_native_id()}'
-    shard = _Shard(os.path.join(folder, _PARTS, part), first, vocabulary_size)
-    try:
+    path = os.path.join(folder, _PARTS, part)
+    with contextlib.closing(_Shard(path, first, vocabulary_size)) as shard:
         for batch in batches:
             shard.write(batch)
         return shard.finish()
-    finally:
-        shard.close()
 
 
 class Writer:
@@ -160,9 +160,7 @@ class Writer:
         self._manifest: dict[str, Any] = dict(manifest)
         self._shard_examples = shard_examples
         self._size = (manifest.get('vocabulary') or {}).get('size') or 2**31
-        parent, name = os.path.split(self.folder)
-        self._scratch = scratch(parent, name)
-        self._old = os.path.join(parent, f'.{name}.old-{_host()}-{os.getpid()}')
+        self._scratch = scratch(*os.path.split(self.folder))
         self._shard: _Shard | None = None  # It is being written.
         self._written: list[ShardEntry] = []  # Named by their parts.
 
@@ -237,7 +235,7 @@ class Writer:
         }
         files.write(os.path.join(self.temporary, format.MANIFEST), format.json_bytes(manifest))
         files.sync_folder(self.temporary)
-        _swap_in(self.temporary, self.folder, self._old)
+        _swap_in(self.temporary, self.folder)
 
 
 def write_mixture(
