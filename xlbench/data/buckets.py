@@ -143,16 +143,11 @@ def encode(bucket: Bucket) -> tuple[str, bytes]:
     records = {label: [] for label in labelled.LABELS[bucket.task]}
     for example in bucket.examples:
         label = example['label']
-        records[label].append(
-            {
-                'uid': example['uid'],
-                'text_a': example['text_a'],
-                # MARC's labels are numbers of stars; keys of JSON are texts.
-                'label': int(label) if bucket.task == 'marc' else label,
-                'portion_identifier': -1,
-                'text_b': example['text_b'] or None,
-            }
-        )
+        record: dict[str, readers.Json] = {name: example[name] for name in ('uid', 'text_a')}
+        # MARC's labels are numbers of stars; keys of JSON are texts.
+        record['label'] = int(label) if bucket.task == 'marc' else label
+        record |= {'portion_identifier': -1, 'text_b': example['text_b'] or None}
+        records[label].append(record)
     return f'{bucket.name}/sampled.json', json.dumps(records, ensure_ascii=False).encode()
 
 

@@ -386,12 +386,8 @@ def plan_window(
     """Returns a window of the order, planned."""
     numbers = order(number)
     tasks = np.searchsorted(examples.offsets, numbers, side='right')  # From 1.
-    batches = plan(
-        examples.lengths(numbers),
-        tasks,
-        layout,
-        lambda count, *purpose: permutation(count, seed, number, *purpose),
-    )
+    lengths = examples.lengths(numbers)
+    batches = plan(lengths, tasks, layout, lambda n, *why: permutation(n, seed, number, *why))
     return Window(numbers, batches)
 
 

@@ -261,25 +261,19 @@ class View:
 
 
 # What an objective says its batches are (`view`), and what a task is prepared for.
+_written = functools.partial(View, sides=('inputs', 'targets'))
 VIEWS = {
-    'generation': View(generation, ('inputs', 'targets'), packs=True, sums_tasks=True),
-    'language_start': View(
-        language_start, ('inputs', 'targets'), packs=True, sums_tasks=True, prepared='generation'
-    ),
-    'language_model': View(
-        language_model, ('inputs', 'targets'), packs=True, prepared='generation'
-    ),
-    'multi_view': View(multi_view, ('inputs', 'targets'), prepared='generation'),
+    'generation': _written(generation, packs=True, sums_tasks=True),
+    'language_start': _written(language_start, packs=True, sums_tasks=True, prepared='generation'),
+    'language_model': _written(language_model, packs=True, prepared='generation'),
+    'multi_view': _written(multi_view, prepared='generation'),
     'retrieval': View(retrieval),  # Replies have a length of their own.
     'classification': View(classification, labels='text'),
     'tagging': View(tagging, labels='word'),
-    **{
-        f'tagging_{piece}': View(
-            functools.partial(tagging, piece=piece), labels='word', prepared='tagging'
-        )
-        for piece in arrays.WORD_PIECES[1:]
-    },
 }
+for _piece in arrays.WORD_PIECES[1:]:
+    _tagging = functools.partial(tagging, piece=_piece)
+    VIEWS[f'tagging_{_piece}'] = View(_tagging, labels='word', prepared='tagging')
 
 
 def check_view(view: str, prepared: Sequence[Prepared], packing: bool = False) -> View:
