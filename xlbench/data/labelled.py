@@ -7,6 +7,7 @@ They work like xlbench/data/readers. The fields of a record are those of the pub
 
 import dataclasses
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 
 from xlbench.benchmarks import languages
@@ -55,30 +56,27 @@ class Uid:
     def of_row(cls, task: str, lang: str, row: int, split: str = '') -> 'Uid':
         """Returns the uid of a row among those of the language, from 0."""
         split = split or SPLITS[task]
-        return cls(lang, row + _first_number(task, lang, split), split)
+        return cls(lang, row + _numbers(task, lang, split).start, split)
 
     def row(self, task: str) -> int:
         """Returns the row among those of the language, from 0."""
-        row = self.number - _first_number(task, self.lang, self.split)
-        if not _is_row(task, row, self.split):
+        numbers = _numbers(task, self.lang, self.split)
+        if self.number not in numbers:
             raise errors.UserError(f'{self} is not a row of {self.lang} in {task}')
-        return row
+        return self.number - numbers.start
 
     def __str__(self) -> str:
         return f'{languages.get(self.lang).name}-{self.number}-{self.split}'
 
 
-def _first_number(task: str, lang: str, split: str) -> int:
-    if task == 'pawsx':
-        return 1
-    if task != 'xnli':
-        return 0
-    errors.check_known('language of xnli', lang, XNLI_LANGUAGES)
-    return XNLI_ROWS.get(split, 0) * XNLI_LANGUAGES.index(lang)
-
-
-def _is_row(task: str, row: int, split: str) -> bool:
-    return row >= 0 and (task != 'xnli' or row < XNLI_ROWS.get(split, row + 1))
+def _numbers(task: str, lang: str, split: str) -> range:
+    """Returns the numbers of the rows of a language."""
+    if task == 'xnli':
+        errors.check_known('language of xnli', lang, XNLI_LANGUAGES)
+        place, count = XNLI_LANGUAGES.index(lang), XNLI_ROWS.get(split)
+        if count:
+            return range(count * place, count * (place + 1))
+    return range(int(task == 'pawsx'), sys.maxsize)
 
 
 def language_code(name: str) -> str:
@@ -124,7 +122,7 @@ def read_pawsx(path: str, lang: str, split: str = '') -> Records:
 def _read_pairs(task: str, path: str, lang: str, split: str, headers: Sequence[str]) -> Records:
     """Reads pairs of sentences; an official file begins with one of `headers`, see _OFFICIAL."""
     # The first row of the language in a file of all languages.
-    first = _first_number(task, lang, split or SPLITS[task]) if task == 'xnli' else 0
+    first = _numbers(task, lang, split or SPLITS[task]).start if task == 'xnli' else 0
     header, before = '', 1  # Numbers of lines begin at 1, rows at 0.
     seen: set[str] = set()  # Ids.
 
@@ -196,7 +194,8 @@ def _record(
     for name, text in texts.items():
         if not text.strip():
             raise ValueError(f'{name} is empty')
-    if not _is_row(task, row, split):
+    numbers = _numbers(task, lang, split)
+    if numbers.start + row not in numbers:
         # It would get the uid of another row.
         raise ValueError(f'{lang} is not where {task} has it, so its rows cannot be numbered')
     uid = str(Uid.of_row(task, lang, row, split))
