@@ -43,7 +43,6 @@ from xlbench.data.tokenizers.tokenizer import (
     BYTES_CLASS,
     BYTES_SENTINELS,
     ByteTokenizer,
-    PairTokenizer,
     SentencePieceTokenizer,
     Tokenizer,
     limit_threads,

@@ -20,7 +20,6 @@ from xlbench.data.tokenizers.tokenizer import (
     BYTES,
     BYTES_CLASS,
     ByteTokenizer,
-    PairTokenizer,
     SentencePieceTokenizer,
     Tokenizer,
 )
@@ -252,8 +251,7 @@ def _read(path: str, name: str, words: tuple[str, ...], stamp: tuple[int, ...]) 
     if path.endswith('.json'):
         files = dataclasses.replace(files, file=os.path.basename(path))
         return _from_files(files, name)
-    kind = PairTokenizer if path.endswith('.spm') else SentencePieceTokenizer
-    return kind(path, name, files.model)
+    return SentencePieceTokenizer(path, name, files.model)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -322,14 +322,14 @@ class SentencePieceTokenizer(Tokenizer):
     """A SentencePiece model with T5's conventions, by SentencePiece itself.
 
     Special tokens in a text are text to it, and bytes spell what it does not know. A config.json
-    beside the file may give the first decoder input and the rows of the embedding.
+    beside the file may give the first decoder input and the rows of the embedding. A .spm file is
+    of a translator in Marian's own form, which knows one pair of languages.
     """
 
     family = 't5'
     uses_cores = True
 
-    def __init__(self, path: str, name: str, config: vocabularies.Settings | None = None):
-        config = config or vocabularies.Settings()
+    def __init__(self, path: str, name: str, config: vocabularies.Settings):
         self.model_proto = untrusted.read_bytes(path)
         self._processor = processor = sentencepiece_models.processor(path, self.model_proto)
         self.num_pieces = processor.get_piece_size()
@@ -342,6 +342,8 @@ class SentencePieceTokenizer(Tokenizer):
         self.unk_id = processor.unk_id()
         self.decoder_start_id = config.decoder_start_token_id or self.pad_id
         self.vocab_size = model_vocab_size(config, self.num_pieces)
+        if path.endswith('.spm'):  # Without T5's rows, of which some belong to no piece.
+            self.tags, self.vocab_size = 'own', self.num_pieces
         self.sha256 = hashlib.sha256(self.model_proto).hexdigest()
 
     def encode_batch(self, texts: Sequence[str], target: bool = False) -> list[np.ndarray]:
@@ -361,16 +363,6 @@ class SentencePieceTokenizer(Tokenizer):
     def pieces(self) -> list[str]:
         """See Tokenizer."""
         return self._processor.id_to_piece(list(range(self.num_pieces)))
-
-
-class PairTokenizer(SentencePieceTokenizer):
-    """The vocabulary of a translator in Marian's own form, which knows one pair of languages."""
-
-    tags = 'own'
-
-    def __init__(self, path: str, name: str, config: vocabularies.Settings | None = None):
-        super().__init__(path, name, config)
-        self.vocab_size = self.num_pieces  # Not T5's rows, of which some belong to no piece.
 
 
 def with_symbols(model: bytes, symbols: Sequence[str]) -> bytes:
