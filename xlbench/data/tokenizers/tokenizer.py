@@ -63,7 +63,6 @@ class Tokenizer(abc.ABC):
     tags: str = 'target_in_source'
     uses_cores: bool = False  # Whether one `encode_batch` keeps all cores busy.
     _language_ids: Mapping[str, int] = {}
-    _language_tokens: Mapping[str, str] = {}
     _silent: Sequence[int] = ()  # Ids that stand for no text: special and language tokens.
 
     @abc.abstractmethod
@@ -111,7 +110,8 @@ class Tokenizer(abc.ABC):
 
     def language_tokens(self) -> dict[str, str]:
         """Returns {ISO code: the token of that language}; see `languages`."""
-        return dict(self._language_tokens)
+        pieces = self.pieces() if self._language_ids else []
+        return {lang: pieces[number] for lang, number in self._language_ids.items()}
 
     def prefix_ids(
         self, source_lang: str | None, target_lang: str | None
