@@ -31,30 +31,19 @@ def _say(line: str) -> None:
     print(line, flush=True)
 
 
-@contextlib.contextmanager
-def alone(folder: str) -> Iterator[bool]:
-    """Holds the folder of a preparation, so that no other process makes it at the same time.
+def alone(folder: str) -> contextlib.AbstractContextManager[bool]:
+    """Holds the folder of a preparation, so that no other process makes it; see `locks.file`.
 
     What a killed process left of it, on whichever machine, is removed first.
-
-    Yields:
-      Whether another process was waited for, which may have made it.
     """
-    parent, name = os.path.split(os.path.abspath(folder))
-    with locks.file(folder, wait=_say) as waited:
-        with os.scandir(parent) as entries:
-            prefixes = f'.{name}.tmp-', f'.{name}.old-'
-            leftovers = [entry.path for entry in entries if entry.name.startswith(prefixes)]
-        for path in leftovers:
-            shutil.rmtree(path, ignore_errors=True)
-        yield waited
+    return locks.file(folder, wait=_say)
 
 
 @contextlib.contextmanager
 def scratch(parent: str, name: str) -> Iterator[str]:
     """Makes a hidden folder for `name`, gone afterwards; its maker is `alone` with `name`."""
     os.makedirs(parent, exist_ok=True)
-    path = os.path.join(parent, f'.{name}.tmp-{_host()}-{os.getpid()}')
+    path = os.path.join(parent, f'.{name}.{_host()}-{os.getpid()}.tmp')
     shutil.rmtree(path, ignore_errors=True)  # A failed attempt of this process.
     os.mkdir(path)
     try:
@@ -69,7 +58,7 @@ def _swap_in(temporary: str, target: str) -> None:
     A process that is killed between the two renames leaves no target: a preparation to be made.
     """
     parent, name = os.path.split(target)
-    old = os.path.join(parent, f'.{name}.old-{_host()}-{os.getpid()}')
+    old = os.path.join(parent, f'.{name}.old-{_host()}-{os.getpid()}.tmp')
     with contextlib.suppress(FileNotFoundError):
         os.rename(target, old)
     os.rename(temporary, target)
