@@ -206,10 +206,8 @@ class Writer:
         shutil.rmtree(parts, ignore_errors=True)
         lengths = _joined(lengths_of_shards)
         lengths_path = os.path.join(self.temporary, format.LENGTHS)
-        with open(lengths_path, 'wb') as file:
+        with files.replacing(lengths_path) as file:
             np.save(file, lengths, allow_pickle=False)
-            file.flush()
-            os.fsync(file.fileno())
         tokens = {
             name: {'total': int(column.sum(dtype=np.int64)), 'max': int(column.max(initial=0))}
             for name, column in zip(format.SIDES, lengths.T, strict=True)
