@@ -16,7 +16,7 @@ from ml_collections import ConfigDict
 from xlbench import config as config_lib, evaluators, models
 from xlbench.benchmarks import languages
 from xlbench.config import EVALUATION_KEYS, stage_pairs
-from xlbench.data import baselines, batches, features, tokenizers
+from xlbench.data import baselines, features, tokenizers
 from xlbench.data.prepared import Prepared, ensure, open_mixture, open_optional, wait_for
 from xlbench.metrics import tagging
 from xlbench.models.fused import choice
@@ -61,7 +61,7 @@ def build(config: ConfigDict, workdir: str = '') -> Experiment:
         splits = ' or '.join(sorted({repr(block.split) for block in config.evals.values()}))
         raise UserError(f'no task of the run has the split {splits}; name another one with --split')
     for tasks, _ in data.values():
-        batches.check_view(objective.view, tasks)
+        features.check_view(objective.view, tasks)
     if workdir:
         epochs.restore(config, about)
     given = resolve_epochs(config, data, mesh, objective.view)

@@ -8,7 +8,7 @@ import types
 import numpy as np
 import pytest
 
-from xlbench.data import batches, features, tokenizers
+from xlbench.data import features, tokenizers
 from xlbench.system.errors import UserError
 
 IDS = features.Conventions(pad_id=0, eos_id=1, decoder_start_id=0, vocab_size=100)
@@ -92,12 +92,12 @@ def test_two_views_of_a_text_by_hand():
 def test_a_model_of_two_views_reads_tasks_of_views_one_a_row():
     manifest = {'view': 'generation', 'segment_marks': [40]}
     task = types.SimpleNamespace(name='chats_views', manifest=manifest)
-    assert batches.check_view('multi_view', [task]) is features.VIEWS['multi_view']
+    assert features.check_view('multi_view', [task]) is features.VIEWS['multi_view']
     with pytest.raises(UserError, match='packing puts several examples into a row'):
-        batches.check_view('multi_view', [task], packing=True)
+        features.check_view('multi_view', [task], packing=True)
     del manifest['segment_marks']
     with pytest.raises(UserError, match='chats_views has inputs of one view, or a vocabulary'):
-        batches.check_view('multi_view', [task])
+        features.check_view('multi_view', [task])
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,8 @@ def test_of_a_pair_the_longer_text_is_cut(ids, counts, length, expected):
         np.array([int(x) if x.isdigit() else ord(x) for x in text.split()])
         for text in (ids, expected)
     )
-    np.testing.assert_array_equal(features.arrays.trim_pair(ids, counts, length, 1), expected)
+    found, _ = features.arrays.trim_pair(ids, counts, length, 1)
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_the_second_text_of_a_pair_has_another_type():
@@ -318,11 +319,10 @@ def test_pairs_are_cut_and_typed_as_transformers_does(tmp_path):
                 types.SimpleNamespace(truncation_side='right'),
                 *(ids.tolist() for ids in pieces), len(ids) - length, 'longest_first',
             )  # fmt: skip
-            found = features.arrays.trim_pair(ids, counts, length, ours.eos_id)
+            found, kinds = features.arrays.trim_pair(ids, counts, length, ours.eos_id)
             assert found.tolist() == [ours.bos_id, *kept[0], *end, *kept[1], *end]
-            found = features.arrays.pair_types(ids, counts, length)
-            assert found.tolist() == [0] * (len(kept[0]) + 2) + [1] * (len(kept[1]) + 1)
-        assert found.tolist() == whole['token_type_ids'] and ids.tolist() == whole['input_ids']
+            assert kinds.tolist() == [0] * (len(kept[0]) + 2) + [1] * (len(kept[1]) + 1)
+        assert kinds.tolist() == whole['token_type_ids'] and ids.tolist() == whole['input_ids']
 
 
 def test_a_tag_stands_at_the_last_piece_of_its_word():

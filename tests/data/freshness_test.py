@@ -80,8 +80,8 @@ def test_what_other_statements_made_is_stale():
         assert not freshness.is_of_other_code(name, own)
         assert freshness.is_of_other_code(name, of(TASKS, 'mtg'))
     made = {'format': freshness.FORMAT, 'task': 'xquad_qg_en_de', 'code': own}
-    assert freshness.stale_reason(made) is None
-    assert freshness.stale_reason(made | {'code': 'of another file'}) == freshness.CHANGED
+    assert freshness.stale_reason(made, '') is None
+    assert freshness.stale_reason(made | {'code': 'of another file'}, '') == freshness.CHANGED
 
 
 @pytest.mark.parametrize(

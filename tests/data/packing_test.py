@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from xlbench.data import orders, packing
 from xlbench.data.packing import Shape
+from xlbench.settings.blocks import Batches
 
 
 def make_lengths(count: int, seed: int = 0, inputs: float = 150, targets: float = 25):
@@ -22,9 +23,9 @@ def permutation(count: int, purpose: int) -> np.ndarray:
 
 
 def layout_of(lengths, limits, sample=slice(None), **kwargs) -> packing.Layout:
-    options = {'batch_size': 8, 'packing': True, 'length_buckets': 1, 'row_multiple': 2} | kwargs
+    options = Batches(**{'batch_size': 8, 'lengths': {}, 'row_multiple': 2} | kwargs)
     largest = Shape(*lengths.max(0).tolist())
-    return packing.choose_layout(lengths[sample], largest, limits, **options)
+    return packing.choose_layout(lengths[sample], largest, limits, options)
 
 
 @st.composite
@@ -62,8 +63,8 @@ def test_packed_rows_hold_every_example_once_within_limits(problem):
 @hypothesis.settings(max_examples=80, deadline=None)
 def test_plans_hold_every_example_once_within_shapes(problem, packed, buckets, multiple, equal):
     lengths, shapes = problem
-    multiple = None if equal else multiple
     options = {'packing': packed, 'length_buckets': buckets, 'row_multiple': multiple}
+    options |= {'equal_rows': equal}
     # It need not hold the largest example.
     layout = layout_of(lengths, shapes[-1], slice(None, None, 2), **options)
     assert len(layout.shapes) <= buckets

@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -182,7 +183,7 @@ def test_a_killed_writer_leaves_nothing_valid_and_is_cleaned_up_after(tmp_path):
     for root in (tmp_path / 'writing', tmp_path / 'finishing'):
         place = prepared.folder(str(root), 'v', 'demo_a', 'train')
         leftovers = os.listdir(os.path.dirname(place))
-        assert len(leftovers) == 1 and leftovers[0].startswith('.train.tmp-')
+        assert len(leftovers) == 1 and re.fullmatch(r'\.train\.\w+-\d+\.tmp', leftovers[0])
         with pytest.raises(prepared.NotPrepared):
             open_demo(root)
         with prepared.alone(place) as waited:
@@ -195,11 +196,11 @@ def test_what_is_left_goes_whoever_it_was(tmp_path):
     """On another machine, or with a number that another process has by now; other splits stay."""
     place = prepared.folder(str(tmp_path), 'v', 'demo_a', 'train')
     parent = os.path.dirname(place)
-    for name in (f'.train.tmp-{prepared.writer._host()}-{os.getpid()}', '.train.old-gone-1'):
+    for name in (f'.train.{prepared.writer._host()}-{os.getpid()}.tmp', '.train.old-gone-1.tmp'):
         os.makedirs(os.path.join(parent, name, 'part'))
-    os.makedirs(os.path.join(parent, '.train_2.tmp-gone-1'))
+    os.makedirs(os.path.join(parent, '.train_2.gone-1.tmp'))
     with prepared.alone(place):
-        assert sorted(os.listdir(parent)) == ['.train.lock', '.train_2.tmp-gone-1']
+        assert sorted(os.listdir(parent)) == ['.train.lock', '.train_2.gone-1.tmp']
 
 
 def test_splits_of_a_mixture_that_are_written_at_once_are_all_there(tmp_path):

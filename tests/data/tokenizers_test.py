@@ -478,7 +478,8 @@ def test_a_bert_with_the_vocabulary_of_xlmr(tmp_path, name):
     assert pair.tolist() == plain.join_texts(pieces).tolist()
     counts = [len(ids) for ids in pieces]
     assert len(pair) == sum(counts) + 4
-    assert not features.arrays.pair_types(pair, counts, len(pair)).any()
+    _, types = features.arrays.trim_pair(pair, counts, len(pair), tokenizer.eos_id)
+    assert not types.any()
 
 
 @pytest.mark.parametrize(

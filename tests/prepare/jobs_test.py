@@ -576,7 +576,7 @@ def test_kill_leaves_nothing_that_opens_and_a_rerun_gives_the_same_bytes(root):
     command += ['--split=train', f'--root={root}']
     process = start(command)
     try:
-        wait_for(lambda: glob.glob(f'{root}/prepared/sample/*/.train.tmp-*/parts/*'))
+        wait_for(lambda: glob.glob(f'{root}/prepared/sample/*/.train.*.tmp/parts/*'))
     finally:
         process.kill()
         process.wait()
@@ -591,7 +591,7 @@ def test_kill_leaves_nothing_that_opens_and_a_rerun_gives_the_same_bytes(root):
         prepared.open_mixture(str(root), 'sample', 'mtg_cross_qg_en', 'train')
     other = start(command)  # Two at once share the work.
     try:
-        wait_for(lambda: glob.glob(f'{root}/prepared/sample/*/.train.tmp-*-{other.pid}/parts/*'))
+        wait_for(lambda: glob.glob(f'{root}/prepared/sample/*/.train.*-{other.pid}.tmp/parts/*'))
         done = run(root, 'mtg_cross_qg_en')
         assert other.wait() == 0
     finally:

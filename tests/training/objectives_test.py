@@ -13,7 +13,6 @@ from nightly import nightly
 
 from xlbench import models
 from xlbench.data import features, packing, prepared
-from xlbench.data.batches import widths
 from xlbench.parallel import partitioning
 from xlbench.system.errors import UserError
 from xlbench.training import losses, objectives
@@ -242,8 +241,8 @@ def test_rows_with_widths_of_their_own_change_nothing(retriever_params, count):
         narrow = [max(int(x[-1 - n // count]) for x in lengths) for n in (8, 16)]
         assert 0 < narrow[1] <= narrow[0] <= most and narrow[1] < most
         sizes = zip((8, 8, 16), (most, *narrow), strict=True)
-        parts[side] = tuple(widths.Part(*size) for size in sizes)
-    cut = [widths.cut(share, parts, i, count) for i, share in enumerate(shares)]
+        parts[side] = tuple(packing.Part(*size) for size in sizes)
+    cut = [packing.cut_to_parts(share, parts, i, count) for i, share in enumerate(shares)]
     assert 'left_encoder_input_tokens' not in cut[0]
     joined = {name: np.concatenate([x[name] for x in cut]) for name in cut[0]}
     found = retrieve(retriever_params, joined, scale=20.0, mask_duplicates=True)
@@ -251,17 +250,17 @@ def test_rows_with_widths_of_their_own_change_nothing(retriever_params, count):
     assert positions[0] == sum(a * b for side in parts.values() for a, b in side) < positions[1]
     assert_same_retrieval(found, plain, 1e-5)
     lengths = np.stack([(batch[f'{s}_encoder_segment_ids'] > 0).sum(1) for s in SIDES], axis=1)
-    assert widths.fits(lengths, parts, count)
+    assert packing.fits_parts(lengths, parts, count)
     # One process's row that is too long decides for all.
     last = np.argsort(lengths[-32 // count :, 1])[0] - 32 // count
     lengths[last] = 25, parts['right'][2].width
-    assert not widths.fits(lengths, {**parts, 'left': (widths.Part(32, 24),)}, count)
+    assert not packing.fits_parts(lengths, {**parts, 'left': (packing.Part(32, 24),)}, count)
 
 
 def test_nearly_all_batches_fit_into_the_widths_of_their_rows():
     rng = np.random.default_rng(1)
     samples = [np.minimum(rng.geometric(1 / mean, (5000, 2)), 64) for mean in (8, 16)]
-    found = widths.choose(samples, 64, (64, 64), 4, 2)
+    found = packing.choose_parts(samples, 64, (64, 64), 4, 2)
     for side, of in enumerate(found.values()):
         assert [part.rows for part in of] == [8, 8, 16, 32]
         assert of[0].width == 64 > of[1].width > of[2].width > of[3].width
@@ -269,9 +268,10 @@ def test_nearly_all_batches_fit_into_the_widths_of_their_rows():
         for start, part in zip((8, 16, 32), of[1:], strict=True):
             assert (drawn[:, start] <= part.width).mean() > 0.9
     # Each device needs equally many rows of a part; texts of one length have one width.
-    assert [p.rows for p in widths.choose(samples, 48, (64, 64), 4, 12)['left']] == [12, 12, 24]
+    parts = packing.choose_parts(samples, 48, (64, 64), 4, 12)['left']
+    assert [part.rows for part in parts] == [12, 12, 24]
     same = [np.full((100, 2), 9)]
-    assert widths.choose(same, 16, (9, 9), 4, 1) == {}
+    assert packing.choose_parts(same, 16, (9, 9), 4, 1) == {}
 
 
 @pytest.mark.parametrize(

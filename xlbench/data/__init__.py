@@ -14,8 +14,7 @@
   noise         what is done to dialogues that a model restores
   segments      topics and stages of dialogues
   marks         keywords, topics and redundant utterances of dialogues
-  orders        the order of the examples in a run
-  windows       the examples of several tasks under one numbering, and the plans of windows
+  orders        the order of the examples in a run, and the windows that are planned together
   packing       several examples in one row
   features      examples to arrays
   batches       the batches of training and of evaluation

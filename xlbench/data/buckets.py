@@ -37,7 +37,7 @@ import msgspec
 
 from xlbench.benchmarks import languages
 from xlbench.data import conllu, labelled, readers
-from xlbench.data.readers import BadRecord, LeftOut, Record
+from xlbench.data.readers import Item, Record
 from xlbench.system import errors, files, locks
 from xlbench.system.command_line import CommandLine, flag, whole
 from xlbench.system.errors import UserError
@@ -143,16 +143,11 @@ def encode(bucket: Bucket) -> tuple[str, bytes]:
     records = {label: [] for label in labelled.LABELS[bucket.task]}
     for example in bucket.examples:
         label = example['label']
-        records[label].append(
-            {
-                'uid': example['uid'],
-                'text_a': example['text_a'],
-                # MARC's labels are numbers of stars; keys of JSON are texts.
-                'label': int(label) if bucket.task == 'marc' else label,
-                'portion_identifier': -1,
-                'text_b': example['text_b'] or None,
-            }
-        )
+        record: dict[str, readers.Json] = {name: example[name] for name in ('uid', 'text_a')}
+        # MARC's labels are numbers of stars; keys of JSON are texts.
+        record['label'] = int(label) if bucket.task == 'marc' else label
+        record |= {'portion_identifier': -1, 'text_b': example['text_b'] or None}
+        records[label].append(record)
     return f'{bucket.name}/sampled.json', json.dumps(records, ensure_ascii=False).encode()
 
 
@@ -314,7 +309,7 @@ def read_examples(
     return [example for path in paths for example in bad.usable(_reader(task, lang, path))]
 
 
-def _reader(task: str, lang: str, path: str) -> Iterator[Record | BadRecord | LeftOut]:
+def _reader(task: str, lang: str, path: str) -> Iterator[Item]:
     if task not in TAGGING:
         return labelled.READERS[task](path, lang)
     plain = path.removesuffix('.gz')
@@ -339,21 +334,23 @@ def _sample(flags: argparse.Namespace) -> int:
         print(f'skipped {record}')
     for reason, count in bad.left_out.items():
         print(f'left out {count}: {reason}')
-    made: dict[str, tuple[int, list[Bucket], bool]] = {}
+    made: dict[str, tuple[int, list[Bucket], dict[str, bytes]]] = {}
     for shots in flags.shots or ((1, 2, 4) if flags.task in TAGGING else (1, 2, 4, 8)):
         buckets = sample(flags.task, lang, examples, shots, flags.count, flags.seed)
-        folder = os.path.join(flags.output, os.path.dirname(buckets[0].name))
-        is_there = os.path.exists(folder)  # A killed command may have written some of them.
-        if is_there and not _holds(folder, buckets):
+        place = os.path.dirname(buckets[0].name)
+        folder = os.path.join(flags.output, place)
+        contents = {os.path.relpath(path, place): data for path, data in map(encode, buckets)}
+        # A killed command may have written some of them.
+        there = {str(p.relative_to(folder)): p.read_bytes() for p in files.below(folder)}
+        if os.path.exists(folder) and there != contents:
             raise UserError(f'{folder} is there already; remove it, or choose another --output')
-        made[folder] = shots, buckets, is_there
-    for folder, (shots, buckets, is_there) in made.items():
-        if not is_there:
+        made[folder] = shots, buckets, {} if there else contents
+    for folder, (shots, buckets, contents) in made.items():
+        if contents:
             with locks.atomic_folder(folder) as hidden:
-                for path, content in map(encode, buckets):
-                    place = hidden / os.path.relpath(path, os.path.dirname(buckets[0].name))
-                    place.parent.mkdir()
-                    files.write(place, content)
+                for path, data in contents.items():
+                    (hidden / path).parent.mkdir()
+                    files.write(hidden / path, data)
         for line in shortages(flags.task, examples, shots, flags.count):
             print(f'{shots}-shot: {line}')
         sizes = sorted(len(bucket.examples) for bucket in buckets)
@@ -362,16 +359,6 @@ def _sample(flags: argparse.Namespace) -> int:
             f'from {len(examples)}'
         )
     return 0
-
-
-def _holds(folder: str, buckets: Sequence[Bucket]) -> bool:
-    """Returns whether a folder has exactly these buckets of one K and language."""
-    contents = dict(map(encode, buckets))
-    root = folder.removesuffix(os.path.dirname(buckets[0].name))
-    paths = {path.relative_to(root).as_posix(): path for path in files.below(folder)}
-    return paths.keys() == contents.keys() and all(
-        path.read_bytes() == contents[place] for place, path in paths.items()
-    )
 
 
 _FLAGS = (

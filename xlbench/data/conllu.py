@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from xlbench.data import readers
-from xlbench.data.readers import BadRecord, LeftOut, Record
+from xlbench.data.readers import BadRecord, Item, LeftOut, Record
 from xlbench.system import errors, untrusted
 
 # 3-4 is a written word, such as "zum", before its parts 3 and 4; 8.1 is an empty node of the syntax
@@ -29,7 +29,7 @@ Line = tuple[int, str]  # With its number.
 Word = tuple[str, str]
 
 
-def read_conllu(path: str, tag_column: int = 3) -> Iterator[Record | BadRecord | LeftOut]:
+def read_conllu(path: str, tag_column: int = 3) -> Iterator[Item]:
     """Reads words and tags in CoNLL-U; column 3 (from 0) is UPOS, 4 the treebank's own XPOS.
 
     Multiword tokens, empty nodes and comments are skipped; spaces and U+200C inside words are
@@ -41,7 +41,7 @@ def read_conllu(path: str, tag_column: int = 3) -> Iterator[Record | BadRecord |
     return _read(path, lambda block: _numbered_words(block, COLUMNS, tag_column, _NON_JOINER))
 
 
-def read_iob2(path: str) -> Iterator[Record | BadRecord | LeftOut]:
+def read_iob2(path: str) -> Iterator[Item]:
     """Reads words and entity tags of Universal NER: number, word, tag, unused columns.
 
     Example: '# text = Berlin ist', '1\\tBerlin\\tB-LOC\\t-\\tx', '2\\tist\\tO\\t-\\tx' ->
@@ -50,9 +50,7 @@ def read_iob2(path: str) -> Iterator[Record | BadRecord | LeftOut]:
     return _read(path, lambda block: _numbered_words(block, 5, 2))
 
 
-def read_conll(
-    path: str, word_column: int = 0, tag_column: int = -1
-) -> Iterator[Record | BadRecord | LeftOut]:
+def read_conll(path: str, word_column: int = 0, tag_column: int = -1) -> Iterator[Item]:
     """Reads a word on each line with its columns (from 0), as in the shared tasks of CoNLL.
 
     Columns are separated by TABs or, in a line without one, by spaces. # can be a word: before the
@@ -64,9 +62,7 @@ def read_conll(
     return _read(path, lambda block: _conll_words(block, word_column, tag_column))
 
 
-def read_tagged(
-    path: str, lines: Iterable[Line] | None = None
-) -> Iterator[Record | BadRecord | LeftOut]:
+def read_tagged(path: str, lines: Iterable[Line] | None = None) -> Iterator[Item]:
     """Reads lines of "word TAB tag", with blank lines between sentences; # is a word.
 
     With `lines`, which are in memory, the path is for messages.
@@ -94,7 +90,7 @@ def _read(
     path: str,
     words_in: Callable[[list[Line]], Iterator[Word]],
     lines: Iterable[Line | BadRecord] | None = None,
-) -> Iterator[Record | BadRecord | LeftOut]:
+) -> Iterator[Item]:
     """Reads a record for each block of lines; `words_in` may raise _BadLine."""
     for block in _blocks(path, readers.numbered(path) if lines is None else lines):
         if isinstance(block, BadRecord):

@@ -42,8 +42,8 @@ class File:
     """A published file: its path below the data root, its content, and the address."""
 
     path: str
-    sha256: str
-    bytes: int
+    sha256: str  # '': unknown.
+    bytes: int  # 0: unknown.
     address: str
 
 
@@ -141,14 +141,14 @@ def get(corpus: Corpus, root: str, mirror: str = '') -> Iterator[str]:
             files.remove_leftovers_of(path)
             there = present(file, root)
             if there is None:
-                _fetch(file.address, path, mirror, file.sha256, file.bytes)
+                _fetch(file, path, mirror)
             yield f'{file.path}: {"was there" if there else "downloaded"}, {file.bytes:,} bytes'
         for archive in corpus.archives:
             name = os.path.basename(urllib.parse.urlsplit(archive.address).path)
             path = os.path.join(root, ARCHIVES, f'{corpus.name}-{name}')
             files.remove_leftovers_of(path)
             if not os.path.exists(path):
-                _fetch(archive.address, path, mirror)
+                _fetch(File(path, '', 0, archive.address), path, mirror)
             count = sum(_place(archive, *member, root) for member in _members(path))
             if not count:
                 raise UserError(
@@ -172,8 +172,8 @@ def present(file: File, root: str) -> str | None:
     return None
 
 
-def _download(address: str, file: BinaryIO, name: str, size: int | None) -> str:
-    """Writes the answer of an address, of known or unknown size, into a file; returns its SHA-256.
+def _download(address: str, file: BinaryIO, name: str, size: int) -> str:
+    """Writes the answer of an address, of known size or 0, into a file; returns its SHA-256.
 
     A server may lie about the length, pack the answer, or never end.
     """
@@ -190,18 +190,18 @@ def _download(address: str, file: BinaryIO, name: str, size: int | None) -> str:
                 raise bad(f'the server packs it ({shortened(packed)}), which it was not asked for')
             length = answer.headers.get('Content-Length', '')
             declared = int(length) if length.isdecimal() and len(length) < 19 else None
-            if size is not None and declared not in (None, size):
+            if size and declared not in (None, size):
                 raise bad(f'it has {declared:,} bytes, and the published file {size:,}')
-            if size is None and (declared or 0) > untrusted.DOWNLOAD_BYTES.value:
+            if not size and (declared or 0) > untrusted.DOWNLOAD_BYTES.value:
                 raise untrusted.DOWNLOAD_BYTES.exceeded(f'{address} has {declared:,} bytes')
             progress.total = declared or 0
             while block := answer.raw.read1(1 << 16, decode_content=False):
                 if given_up.is_set():
                     return
                 progress.add(len(block))
-                if size is not None and progress.done > size:
+                if size and progress.done > size:
                     raise bad(f'it has more than the {size:,} bytes of the published file')
-                if size is None and progress.done > untrusted.DOWNLOAD_BYTES.value:
+                if not size and progress.done > untrusted.DOWNLOAD_BYTES.value:
                     raise untrusted.DOWNLOAD_BYTES.exceeded(f'{address} is too large')
                 file.write(block)
                 digest.update(block)
@@ -235,18 +235,17 @@ def _opened(address: str) -> 'requests.Response':
     raise requests.TooManyRedirects(f'it leads elsewhere {_MOST_REDIRECTS} times')
 
 
-def _fetch(
-    address: str, path: str, mirror: str, sha256: str | None = None, size: int | None = None
-) -> None:
+def _fetch(known: File, path: str, mirror: str) -> None:
     import urllib3
 
+    address, sha256 = known.address, known.sha256
     if mirror:
         address = f'{mirror.rstrip("/")}/{address.partition("://")[2]}'
     folder, name = os.path.split(os.path.abspath(path))
     os.makedirs(folder, exist_ok=True)
     try:
         with files.replacing(path) as file:
-            found = _download(address, file, name, size)
+            found = _download(address, file, name, known.bytes)
             if sha256 and found != sha256:
                 raise UserError(
                     f'{address} has other content than the published file (sha256 {sha256}); try '

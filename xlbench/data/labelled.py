@@ -7,11 +7,12 @@ They work like xlbench/data/readers. The fields of a record are those of the pub
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Sequence
 
 from xlbench.benchmarks import languages
 from xlbench.data import readers
-from xlbench.data.readers import BadRecord, Record
+from xlbench.data.readers import Record, Records
 from xlbench.system import errors
 
 # In the order of their ids in the official code.
@@ -55,30 +56,27 @@ class Uid:
     def of_row(cls, task: str, lang: str, row: int, split: str = '') -> 'Uid':
         """Returns the uid of a row among those of the language, from 0."""
         split = split or SPLITS[task]
-        return cls(lang, row + _first_number(task, lang, split), split)
+        return cls(lang, row + _numbers(task, lang, split).start, split)
 
     def row(self, task: str) -> int:
         """Returns the row among those of the language, from 0."""
-        row = self.number - _first_number(task, self.lang, self.split)
-        if not _is_row(task, row, self.split):
+        numbers = _numbers(task, self.lang, self.split)
+        if self.number not in numbers:
             raise errors.UserError(f'{self} is not a row of {self.lang} in {task}')
-        return row
+        return self.number - numbers.start
 
     def __str__(self) -> str:
         return f'{languages.get(self.lang).name}-{self.number}-{self.split}'
 
 
-def _first_number(task: str, lang: str, split: str) -> int:
-    if task == 'pawsx':
-        return 1
-    if task != 'xnli':
-        return 0
-    errors.check_known('language of xnli', lang, XNLI_LANGUAGES)
-    return XNLI_ROWS.get(split, 0) * XNLI_LANGUAGES.index(lang)
-
-
-def _is_row(task: str, row: int, split: str) -> bool:
-    return row >= 0 and (task != 'xnli' or row < XNLI_ROWS.get(split, row + 1))
+def _numbers(task: str, lang: str, split: str) -> range:
+    """Returns the numbers of the rows of a language."""
+    if task == 'xnli':
+        errors.check_known('language of xnli', lang, XNLI_LANGUAGES)
+        place, count = XNLI_LANGUAGES.index(lang), XNLI_ROWS.get(split)
+        if count:
+            return range(count * place, count * (place + 1))
+    return range(int(task == 'pawsx'), sys.maxsize)
 
 
 def language_code(name: str) -> str:
@@ -91,7 +89,16 @@ def language_code(name: str) -> str:
     return codes[name]
 
 
-def read_xnli(path: str, lang: str, split: str = '') -> Iterator[Record | BadRecord]:
+# Of official files of pairs with a header, by its first cell: the least columns of a row, what a
+# shorter one is told, and the columns of text_a, text_b and label.
+_OFFICIAL = {
+    'language': (5, '; xnli.dev.tsv has 19', (-3, -2, 1)),
+    'index': (11, '; train.tsv of MNLI has 12', (8, 9, -1)),
+    'id': (4, ' instead of 4', (1, 2, 3)),
+}
+
+
+def read_xnli(path: str, lang: str, split: str = '') -> Records:
     """Reads XNLI: xnli.dev.tsv or xnli.test.tsv of all languages, MNLI, or a file of one language.
 
     The official file has a header that begins with `language`; like fsxlt/code, this reads its
@@ -100,74 +107,48 @@ def read_xnli(path: str, lang: str, split: str = '') -> Iterator[Record | BadRec
     language without header has premise, hypothesis and label in the order of the official rows, as
     google-research/xtreme writes it. The uids get `split`: 'trn', 'val' (by default) or 'tst'.
     """
-
-    def official(columns: list[str]) -> list[str] | None:
-        if len(columns) < 5:
-            raise ValueError(f'{len(columns)} TAB-separated columns; xnli.dev.tsv has 19')
-        return [columns[-3], columns[-2], columns[1]] if columns[0] == lang else None
-
-    def mnli(columns: list[str]) -> list[str]:
-        if len(columns) < 11:
-            raise ValueError(f'{len(columns)} TAB-separated columns; train.tsv of MNLI has 12')
-        return [columns[8], columns[9], columns[-1]]
-
-    return _read_pairs('xnli', path, lang, split, {'language': official, 'index': mnli})
+    return _read_pairs('xnli', path, lang, split, ('language', 'index'))
 
 
-def read_pawsx(path: str, lang: str, split: str = '') -> Iterator[Record | BadRecord]:
+def read_pawsx(path: str, lang: str, split: str = '') -> Records:
     """Reads PAWS-X: dev_2k.tsv with a header that begins with `id`, or without header.
 
     Untranslated rows, whose sentences are both NS, are kept, because published few shots have them.
     Except in train files, ids must differ: doubled rows would shift the numbers of the shots.
     """
-    seen: set[str] = set()
-
-    def official(columns: list[str]) -> list[str]:
-        if len(columns) != 4:
-            raise ValueError(f'{len(columns)} TAB-separated columns instead of 4')
-        if columns[0] in seen:
-            raise ValueError(f'another row has the id {errors.shortened(columns[0])}')
-        if split != 'trn':
-            seen.add(columns[0])
-        return columns[1:]
-
-    return _read_pairs('pawsx', path, lang, split, {'id': official})
+    return _read_pairs('pawsx', path, lang, split, ('id',))
 
 
-def _read_pairs(
-    task: str,
-    path: str,
-    lang: str,
-    split: str,
-    headers: Mapping[str, Callable[[list[str]], list[str] | None]],
-) -> Iterator[Record | BadRecord]:
-    """Reads pairs of sentences.
-
-    `headers` gives, for the first cell of an official file, the function from the columns of a row
-    to text_a, text_b and label; None for a row in another language.
-    """
-    split = split or SPLITS[task]
+def _read_pairs(task: str, path: str, lang: str, split: str, headers: Sequence[str]) -> Records:
+    """Reads pairs of sentences; an official file begins with one of `headers`, see _OFFICIAL."""
     # The first row of the language in a file of all languages.
-    first = _first_number(task, lang, split) if task == 'xnli' else 0
-    pick, before = None, 1  # Numbers of lines begin at 1, rows at 0.
+    first = _numbers(task, lang, split or SPLITS[task]).start if task == 'xnli' else 0
+    header, before = '', 1  # Numbers of lines begin at 1, rows at 0.
+    seen: set[str] = set()  # Ids.
 
     def pair(number: int, line: str) -> Iterator[Record]:
-        nonlocal pick, before
+        nonlocal header, before
         columns = line.split('\t')
         if number == 1 and columns[0] in headers:
-            pick, before = headers[columns[0]], first + 2
+            header, before = columns[0], first + 2
             return
-        picked = pick(columns) if pick else columns
-        if picked is None:
+        least, fault, places = _OFFICIAL[header] if header else (3, ' instead of 3', (0, 1, 2))
+        exact = header in ('', 'id')
+        if len(columns) < least or (exact and len(columns) > least):
+            raise ValueError(f'{len(columns)} TAB-separated columns{fault}')
+        if header == 'language' and columns[0] != lang:
             return
-        if len(picked) != 3:
-            raise ValueError(f'{len(picked)} TAB-separated columns instead of 3')
-        yield _record(task, lang, split, number - before, *picked)
+        if header == 'id' and split != 'trn':
+            if columns[0] in seen:
+                raise ValueError(f'another row has the id {errors.shortened(columns[0])}')
+            seen.add(columns[0])
+        texts = (columns[place] for place in places)
+        yield _record(task, lang, split, number - before, *texts)
 
     return readers.convert(path, readers.numbered(path), pair)
 
 
-def read_mldoc(path: str, lang: str, split: str = '') -> Iterator[Record | BadRecord]:
+def read_mldoc(path: str, lang: str, split: str = '') -> Records:
     """Reads MLDoc: label TAB text; further columns of English lines are ignored."""
 
     def document(number: int, line: str) -> Iterator[Record]:
@@ -179,28 +160,26 @@ def read_mldoc(path: str, lang: str, split: str = '') -> Iterator[Record | BadRe
     return readers.convert(path, readers.numbered(path), document)
 
 
-def read_marc(path: str, lang: str, split: str = '') -> Iterator[Record | BadRecord]:
+def read_marc(path: str, lang: str, split: str = '') -> Records:
     """Reads MARC: a JSON object on each line.
 
     Example: {"stars": 1, "review_title": "Zu groß", "review_body": "Schade.",
       "product_category": "apparel"} -> text_a 'Schade.', text_b 'Zu groß . apparel', label '1'
     """
 
+    def text(review: dict[str, readers.Json], name: str) -> str:
+        value = review[name]
+        value = value.strip() if isinstance(value, str) else value
+        return readers.text_field(value, name, may_be_empty=True)  # Some titles are empty.
+
     def of_object(number: int, review: dict[str, readers.Json]) -> Iterator[Record]:
-        readers.check_keys(review, ('stars', *_MARC_TEXTS))
-        title, body, category = (_stripped(review[name], name) for name in _MARC_TEXTS)
+        names = 'review_title', 'review_body', 'product_category'
+        readers.check_keys(review, ('stars', *names))
+        title, body, category = (text(review, name) for name in names)
         text_b = f'{title} . {category}'
         yield _record('marc', lang, split, number - 1, body, text_b, str(review['stars']))
 
     return readers.convert(path, readers.json_lines(path), of_object)
-
-
-_MARC_TEXTS = ('review_title', 'review_body', 'product_category')
-
-
-def _stripped(value: readers.Json, name: str) -> str:
-    value = value.strip() if isinstance(value, str) else value
-    return readers.text_field(value, name, may_be_empty=True)  # Some titles are empty.
 
 
 def _record(
@@ -215,14 +194,15 @@ def _record(
     for name, text in texts.items():
         if not text.strip():
             raise ValueError(f'{name} is empty')
-    if not _is_row(task, row, split):
+    numbers = _numbers(task, lang, split)
+    if numbers.start + row not in numbers:
         # It would get the uid of another row.
         raise ValueError(f'{lang} is not where {task} has it, so its rows cannot be numbered')
     uid = str(Uid.of_row(task, lang, row, split))
     return {'uid': uid, 'text_a': text_a, 'text_b': text_b, 'label': label}
 
 
-READERS: dict[str, Callable[..., Iterator[Record | BadRecord]]] = {
+READERS: dict[str, Callable[..., Records]] = {
     'xnli': read_xnli,
     'pawsx': read_pawsx,
     'mldoc': read_mldoc,

@@ -110,12 +110,9 @@ def read_outputs(
 ) -> Outputs:
     """Reads predictions; UserError if the file has another form."""
     format = format or format_of(path)
-    for name, value, kind in (
-        ('field', field, 'jsonl'),
-        ('n_best', n_best, 'text'),
-        ('scores', scores, 'text'),
-    ):
-        if value and format != kind:
+    kinds = {'field': field and 'jsonl', 'n_best': n_best and 'text', 'scores': scores and 'text'}
+    for name, kind in kinds.items():
+        if kind and format != kind:
             raise UserError(
                 f'--{name} is for {kind}, and {path} is read as {format}; leave it out, or set '
                 '--format'

@@ -1,15 +1,19 @@
 """Assignment of examples to rows and of rows to batches, from lengths alone.
 
-Nothing here reads an example, so a plan costs microseconds an example, every process can make all
-of it, and it is the same everywhere: whole numbers only, ties broken by order.
+No plan reads an example, so it costs microseconds an example, every process can make all of it, and
+it is the same everywhere: whole numbers only, ties broken by order.
 """
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+
+from xlbench.settings.blocks import Batches
+from xlbench.system.errors import UserError
 
 # What a position costs beside its matrix products. At a width of this many tokens the attention of
 # an encoder costs about as much again as the products of its layer (4 * d * width FLOPs a token
@@ -21,6 +25,10 @@ _CLASSES = 16  # Room for targets is looked up in this many classes, not exactly
 _PACK_INPUTS = (3 / 8, 1 / 2, 5 / 8, 3 / 4, 1)
 _PACK_TARGETS = (1 / 2, 3 / 4, 1)
 _GRID = (32, 16)  # Candidate widths of inputs and targets are multiples of limit / this.
+_PAIR = ('left', 'right')  # The sides of a batch whose rows have widths of their own.
+_STEP = 8  # Their widths are multiples of it.
+_DRAWS = 256  # Batches that are drawn to see how long their texts are.
+_FITS = 0.98  # Of these, how many fit into a part.
 
 
 class Shape(NamedTuple):
@@ -28,6 +36,18 @@ class Shape(NamedTuple):
 
     inputs: int
     targets: int
+
+    @classmethod
+    def of(cls, lengths: Mapping[str, int]) -> 'Shape':
+        """Takes the widths of a config; UserError unless they are two whole numbers."""
+        if set(lengths) != set(cls._fields) or not all(
+            isinstance(length, int) and length >= 2 for length in lengths.values()
+        ):
+            raise UserError(
+                f'lengths is {dict(lengths)}; it needs inputs and targets, each 2 tokens or more, '
+                'for example lengths=dict(inputs=512, targets=128)'
+            )
+        return cls(**lengths)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,6 +148,14 @@ def row_lengths(lengths: np.ndarray, rows: Sequence[Sequence[int]]) -> np.ndarra
     return totals[ends] - totals[ends - counts]
 
 
+def check_shares(rows: int, count: int, what: str) -> None:
+    """Raises UserError for a number of rows, named `what`, that the processes cannot share."""
+    if rows % count:
+        raise UserError(
+            f'{what} {rows} cannot be shared by {count} processes; it must be a multiple of {count}'
+        )
+
+
 # ---------------------------------------------------------------------------------------------
 # Shapes.
 
@@ -178,46 +206,36 @@ def best_chain(lengths: np.ndarray, largest: Shape, count: int) -> tuple[tuple[S
     return tuple(chain), int(total[-1])
 
 
-def choose_layout(
-    sample: np.ndarray,  # [n, 2], lengths in the proportions of the mixture, at most `limits`.
-    largest: Shape,  # The largest lengths of all examples, at most `limits`.
-    limits: Shape,  # The widest row that is allowed.
-    *,
-    batch_size: int,  # Rows of a batch of the largest shape.
-    packing: bool,  # Whether rows hold several examples.
-    length_buckets: int,  # How many shapes there may be.
-    row_multiple: int | None,  # It divides the rows of each batch; None gives each batch_size.
-) -> Layout:
-    """Returns the shapes of a run, from typical lengths."""
-    if length_buckets == 1:
-        return Layout((limits,), (batch_size,), (limits,) if packing else ())
-    if packing:
-        packed, shapes = _best_packed_shapes(sample, limits, length_buckets)
+def choose_layout(sample: np.ndarray, largest: Shape, limits: Shape, options: Batches) -> Layout:
+    """Returns the shapes of a run, from typical lengths.
+
+    `sample` [n, 2] has lengths in the proportions of the mixture, and `largest` those of which no
+    example has more; both are at most `limits`, the widest row that is allowed.
+    """
+    batch_size, count = options.batch_size, options.length_buckets
+    if count == 1:
+        return Layout((limits,), (batch_size,), (limits,) if options.packing else ())
+    if options.packing:
+        tried = []
+        # Narrow rows mean cheap attention. Rows are then cut to the smallest shape that holds them.
+        for part, other in itertools.product(_PACK_INPUTS, _PACK_TARGETS):
+            size = Shape(max(1, int(limits.inputs * part)), max(1, int(limits.targets * other)))
+            packed = (limits,) if size == limits else (size, limits)
+            totals = row_lengths(sample, pack(sample, packed))
+            shapes, cost = best_chain(totals, limits, count)
+            tried.append((cost, packed, shapes))
+        packed, shapes = min(tried, key=lambda one: one[0])[1:]
     else:
         largest = Shape(*(min(-(-a // 8) * 8, b) for a, b in zip(largest, limits, strict=True)))
-        packed, shapes = (), best_chain(sample, largest, length_buckets)[0]
-    if row_multiple is None:
+        packed, shapes = (), best_chain(sample, largest, count)[0]
+    if options.equal_rows:
         return Layout(shapes, (batch_size,) * len(shapes), packed)
     # Equal positions in every batch, and not more than in the largest shape, which so decides what
     # memory is needed.
+    multiple = options.row_multiple or 1
     rows = [batch_size * sum(shapes[-1]) // sum(shape) for shape in shapes]
-    rows = [max(row_multiple, count // row_multiple * row_multiple) for count in rows[:-1]]
+    rows = [max(multiple, number // multiple * multiple) for number in rows[:-1]]
     return Layout(shapes, (*rows, batch_size), packed)
-
-
-def _best_packed_shapes(
-    sample: np.ndarray, limits: Shape, count: int
-) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
-    """Returns the row sizes that packing fills, and the shapes of batches; the cheapest tried."""
-    tried = []
-    # Narrow rows mean cheap attention. Rows are then cut to the smallest shape that holds them.
-    for part, other in itertools.product(_PACK_INPUTS, _PACK_TARGETS):
-        size = Shape(max(1, int(limits.inputs * part)), max(1, int(limits.targets * other)))
-        packed = (limits,) if size == limits else (size, limits)
-        totals = row_lengths(sample, pack(sample, packed))
-        shapes, cost = best_chain(totals, limits, count)
-        tried.append((cost, packed, shapes))
-    return min(tried, key=lambda one: one[0])[1:]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -334,3 +352,92 @@ def task_weights(lengths: np.ndarray, planned: PlannedBatch, count: int) -> np.n
     of_task = targets.reshape(count, -1).sum(1)
     shares = np.divide(of_task.sum(), of_task, out=np.zeros(count), where=of_task > 0)
     return np.repeat(np.diag(shares), len(targets) // count, axis=0).astype(np.float32)
+
+
+# ---------------------------------------------------------------------------------------------
+# Rows of one batch with widths of their own: a few wide ones for the longest texts.
+#
+# A dual encoder's batch cannot be of texts that are alike long, as each reply has all others for
+# negatives. But a row's vector depends on its own text alone, so the rows may be encoded in parts:
+# half of them, the shortest, as wide as these need, a quarter wider, and so on. Which rows are in a
+# part is decided for each batch and each side; how wide it is, once for a run, so that nearly every
+# batch fits. One that does not is encoded at its full width.
+
+
+class Part(NamedTuple):
+    """Rows of a batch over all processes, and their tokens."""
+
+    rows: int
+    width: int
+
+
+Parts = tuple[Part, ...]  # Widest first.
+
+
+def choose_parts(
+    samples: Sequence[np.ndarray], rows: int, limits: Sequence[int], count: int, unit: int
+) -> dict[str, Parts]:
+    """Chooses the parts of each side of a batch; none at all where they would save nothing.
+
+    `samples` are lengths [n, 2] of typical examples, of one of which a batch has examples; `limits`
+    the most tokens of either side, `count` the most parts, whose rows are a multiple of `unit`.
+    """
+    while count > 1 and rows % (unit << (count - 1)):
+        count -= 1
+    ends = [rows >> (count - 1 - part) for part in range(count)]  # N/8, N/4, N/2, N of four.
+    rng = np.random.default_rng(0)
+    drawn = [sample[rng.integers(len(sample), size=(_DRAWS, rows))] for sample in samples]
+    ordered = -np.sort(-np.concatenate(drawn), axis=1)  # [draws, rows, 2], longest first.
+    chosen = {}
+    for side, limit in enumerate(limits):
+        longest = [np.quantile(ordered[:, end, side], _FITS) for end in ends[:-1]]
+        widths = [limit, *(min(limit, -(-int(np.ceil(x)) // _STEP) * _STEP) for x in longest)]
+        sizes = zip(widths, np.diff([0, *ends]).tolist(), strict=True)
+        chosen[_PAIR[side]] = tuple(
+            Part(sum(size for _, size in alike), width)
+            for width, alike in itertools.groupby(sizes, operator.itemgetter(0))
+        )
+    return chosen if any(len(of_side) > 1 for of_side in chosen.values()) else {}
+
+
+def fits_parts(lengths: np.ndarray, parts: Mapping[str, Parts], count: int) -> bool:
+    """Returns whether a batch fits into the parts of its sides, the same in every process.
+
+    `lengths` [rows, 2] are those of the whole batch, 0 in empty rows. Each of `count` processes
+    sorts its own rows.
+    """
+    ordered = -np.sort(-lengths.reshape(count, -1, 2), axis=1)
+    longest = ordered.max(axis=0)  # [rows of a process, 2], over the processes.
+    for side, name in enumerate(_PAIR):
+        starts = np.cumsum([0, *(part.rows // count for part in parts[name][:-1])])
+        if any(longest[starts, side] > [part.width for part in parts[name]]):
+            return False
+    return True
+
+
+def cut_to_parts(
+    batch: Mapping[str, np.ndarray], parts: Mapping[str, Parts], process: int, count: int
+) -> dict[str, np.ndarray]:
+    """Cuts the rows of one of `count` processes into parts, into which the batch fits.
+
+    Returns:
+      The features of `features.retrieval`, but for each side its tokens and segment ids of part K
+      as SIDE_encoder_input_tokens.K and so on, and SIDE_place [rows] int32: where the vector of
+      each row lies among those of all parts.
+    """
+    result = dict(batch)
+    for side in _PAIR:
+        names = [f'{side}_encoder_{kind}' for kind in ('input_tokens', 'segment_ids')]
+        arrays = [result.pop(name) for name in names]
+        lengths = np.count_nonzero(arrays[1], axis=1)
+        order = np.argsort(-lengths, kind='stable')
+        place, start, before = np.empty(len(order), np.int32), 0, 0
+        for number, (size, width) in enumerate(parts[side]):
+            own = size // count
+            rows = order[start : start + own]
+            place[rows] = before + process * own + np.arange(own)
+            for name, array in zip(names, arrays, strict=True):
+                result[f'{name}.{number}'] = array[rows, :width]
+            start, before = start + own, before + size
+        result[f'{side}_place'] = place
+    return result

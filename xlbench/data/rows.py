@@ -85,23 +85,17 @@ def read(path: str, keys: Sequence[str], layout: Layout) -> Iterator[Row | BadRe
     Example: a csv file of 'text,label', '"Well, no",bad', keys ('label', 'text') ->
       Row(2, {'label': 'bad', 'text': 'Well, no'})
     """
-    if layout.where:
-        every, asked = dataclasses.replace(layout, where={}), (*keys, *layout.where)
-        for row in read(path, list(dict.fromkeys(asked)), every):
-            if isinstance(row, BadRecord) or all(
-                str(row.values[key]) == value for key, value in layout.where.items()
-            ):
-                yield row
-        return
-    kind = layout.format_of(path)
+    kind, where = layout.format_of(path), layout.where.items()
     if path.endswith('.gz') and kind in _UNPACKED:
         raise readers.broken_file(path, 0, f'{kind} is compressed inside; unpack the file')
+    keys = list(dict.fromkeys((*keys, *layout.where)))
     if kind in ('csv', 'tsv'):
-        yield from _read_cells(path, keys, layout)
-    elif kind in _UNPACKED:
-        yield from _read_columns(path, keys)
+        rows = _read_cells(path, keys, layout)
     else:
-        yield from _read_objects(path, keys, kind)
+        rows = _read_columns(path, keys) if kind in _UNPACKED else _read_objects(path, keys, kind)
+    for row in rows:
+        if isinstance(row, BadRecord) or all(str(row.values[k]) == value for k, value in where):
+            yield row
 
 
 def count(path: str, layout: Layout) -> int:

@@ -54,7 +54,9 @@ def topic_segments(
     if count < _FEWEST:
         return [1] * count
     cuts, densities = _splits(rank_matrix(vectors, window))
-    gains = _smoothed(np.diff(densities))
+    # Means with the neighbours, weighted 1, 2, 1; 2, 1 at the ends.
+    around = np.pad(np.diff(densities), 1)
+    gains = (around[:-2] + 2 * around[1:-1] + around[2:]) / ([3] + [4] * (count - 3) + [3])
     above = np.flatnonzero(gains >= gains.mean() + deviations * gains.std())
     kept = cuts[: above[-1] + 1] if above.size else []
     ends = np.zeros(count + 1, bool)
@@ -130,14 +132,6 @@ def _splits(ranks: np.ndarray) -> tuple[list[int], np.ndarray]:
     return cuts, np.array(densities)
 
 
-def _smoothed(gains: np.ndarray) -> np.ndarray:
-    """Returns means with the neighbours, weighted 1, 2, 1; 2, 1 at the ends."""
-    around = np.pad(gains, 1)
-    weights = np.full(len(gains), 4.0)
-    weights[[0, -1]] = 3
-    return (around[:-2] + 2 * gains + around[2:]) / weights
-
-
 STAGES = 4
 _START = (1.0, 0.0, 0.0, 0.0)
 _TRANSITIONS = ((0.33, 0.34, 0.33, 0), (0, 0.33, 0.34, 0.33), (0, 0, 0.5, 0.5), (0, 0, 0, 1))
@@ -206,16 +200,8 @@ def with_segments(utterances: Sequence[str], labels: Sequence[int]) -> str:
     return text
 
 
-def joined_views(views: Sequence[str]) -> str:
-    """Joins views of a dialogue to one text; a tab inside a view becomes a space.
-
-    Example: [' | A: hi B: ho', ' | A: hi | B: ho'] -> ' | A: hi B: ho\\t | A: hi | B: ho'
-    """
-    return BETWEEN.join(view.replace(BETWEEN, ' ') for view in views)
-
-
 def parted_views(text: str) -> list[str]:
-    """Inverts `joined_views`; a text without a tab is one view."""
+    """Parts a text of `Views.text` into its views; one without a tab is one view."""
     return text.split(BETWEEN, 1)
 
 
@@ -254,8 +240,12 @@ class Views(NamedTuple):
     stages: list[int]
 
     def text(self, utterances: Sequence[str]) -> str:
-        """Returns a dialogue in both views, topics first, with a tab between them."""
-        return joined_views([with_segments(utterances, labels) for labels in self])
+        """Returns a dialogue in both views, topics first, with a tab between them, and no other.
+
+        Example: Views([1, 1], [0, 1]), ['A: hi', 'B: ho'] -> ' | A: hi B: ho\\t | A: hi | B: ho'
+        """
+        views = (with_segments(utterances, labels) for labels in self)
+        return BETWEEN.join(view.replace(BETWEEN, ' ') for view in views)
 
 
 def views_of(

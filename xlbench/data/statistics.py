@@ -3,7 +3,7 @@
 A turn is a line that is not empty, and its speaker is the text before its first ': '. Words are
 separated by spaces; in languages without spaces, such as Chinese, characters are counted.
 
-  add('Anna: Hi!\\nBen: Hi, Anna.', 'en', ['安娜向本问好。'], 'zh')
+  add('Anna: Hi!\\nBen: Hi, Anna.', ['安娜向本问好。'], ('en', 'zh'))
     -> turns 2, speakers 2, source 5 words, target 7 characters
 """
 
@@ -32,12 +32,7 @@ class Statistics:
     target_tokens: float = 0
 
     def add(
-        self,
-        source: str,
-        source_lang: str | None,
-        targets: Sequence[str],
-        target_lang: str | None,
-        tokenizer: Tokenizer | None = None,
+        self, source: str, targets: Sequence[str], langs: Langs, tokenizer: Tokenizer | None = None
     ) -> None:
         """Counts an input and all its references; without an ISO code, words are counted."""
         said = turns(source)
@@ -45,8 +40,8 @@ class Statistics:
         self.examples += 1
         self.turns += len(said)
         self.speakers += len(names)
-        self.source += length(source, source_lang)
-        self.target += sum(length(text, target_lang) for text in targets) / len(targets)
+        self.source += length(source, langs[0])
+        self.target += sum(length(text, langs[1]) for text in targets) / len(targets)
         if tokenizer is not None:
             counts = [len(ids) for ids in tokenizer.encode_batch([source, *targets])]
             self.source_tokens += counts[0]
@@ -94,7 +89,7 @@ def of_file(
             summary = rows.text(row.values[target], target)
         except ValueError as error:
             raise errors.UserError(f'{path}:{row.number}: {error}') from None
-        counts.add(text, langs[0], [summary], langs[1], tokenizer)
+        counts.add(text, [summary], langs, tokenizer)
     if not counts.examples:
         raise errors.UserError(f'{path} has no examples; is it empty?')
     return counts

@@ -39,11 +39,6 @@ class Token(msgspec.Struct, omit_defaults=True):
     single_word: bool | None = None
     special: bool | None = None
 
-    def flags(self) -> dict[str, bool]:
-        """Returns the flags that the file gives."""
-        given = msgspec.structs.asdict(self)
-        return {key: value for key, value in given.items() if isinstance(value, bool)}
-
 
 AnyToken = str | Token | None
 
@@ -211,13 +206,10 @@ class Family:
 _TABLES = tomllib.loads(pathlib.Path(__file__).with_suffix('.toml').read_text('utf-8'))
 
 
-def _family(row: dict[str, Any]) -> Family:
-    named = _TABLES['named'].get(row.get('named'), {})
-    codes = row.get('languages', '').split()
-    return msgspec.convert(row | {'named': named, 'languages': codes}, Family)
-
-
-FAMILIES = {name: _family(row) for name, row in _TABLES['families'].items()}
+for _row in _TABLES['families'].values():
+    _row['named'] = _TABLES['named'].get(_row.get('named'), {})
+    _row['languages'] = _row.get('languages', '').split()
+FAMILIES = msgspec.convert(_TABLES['families'], dict[str, Family])
 # Those that a folder may have beside CONFIG_FILES.
 VOCABULARY_FILES = tuple(
     dict.fromkeys([TOKENIZER_FILE, *(file for row in FAMILIES.values() for file in row.files)])
@@ -233,14 +225,6 @@ _CLASSES = {
 _MBART25_ROWS, _MBART50_ROWS = 250_027, 250_054
 
 
-def _of_bert(files: Files, of_class: str | None) -> str:
-    """Finds the family of a BERT's vocabulary: XLM-R's in multilingual E5 (arXiv:2402.05672)."""
-    opens = content(files.setting('cls_token') or files.setting('bos_token') or '')
-    if of_class in ('roberta', 'xlm-roberta'):
-        return of_class
-    return 'xlm-roberta' if of_class is None and opens == '<s>' else 'bert'
-
-
 def family_of(files: Files) -> str:
     """Finds the family of a folder: by its model, its tokeniser's class, its files."""
     if (own := files.tokenizer.xlbench_family or '') in FAMILIES:
@@ -253,8 +237,11 @@ def family_of(files: Files) -> str:
     # there is no model or where two models share a type.
     of_model = MODEL_TYPES.get(model.model_type or '')
     family = (of_model and of_model.vocabulary) or of_class
-    if family == 'bert':
-        family = _of_bert(files, of_class)
+    if family == 'bert' and of_class in ('roberta', 'xlm-roberta'):
+        return of_class
+    if family == 'bert':  # XLM-R's in multilingual E5 (arXiv:2402.05672).
+        opens = content(files.setting('cls_token') or files.setting('bos_token') or '')
+        return 'xlm-roberta' if of_class is None and opens == '<s>' else 'bert'
     if family == 'm2m_100':  # NLLB is of the same type.
         return family if files.has(*FAMILIES[family].files) else 'nllb'
     if family in ('mbart25', 'mbart50'):  # mBART-50's goes by both classes' names.

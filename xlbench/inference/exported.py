@@ -100,7 +100,7 @@ def write_tokenizer(
     The vocabulary is the file or folder `path`, see tokenizers.path_of_workdir. The run's tasks
     name its languages, and texts of more than `max_length` tokens are cut, if that is known.
     """
-    if isinstance(tokenizer, tokenizers.PairTokenizer):
+    if path.suffix == '.spm':
         shutil.copyfile(path, folder / tokenizers.PAIR_COPY)
         return []
     if isinstance(tokenizer, tokenizers.SentencePieceTokenizer):

@@ -227,7 +227,7 @@ def measure(
         task = registry.task(name)
         for split in splits:
             errors.check_known(f'split of {name}', split, task.splits)
-        source, target = (getattr(task.source, f'{s}_lang', None) for s in ('source', 'target'))
+        langs = getattr(task.source, 'source_lang', None), getattr(task.source, 'target_lang', None)
         for split in splits or filter(functools.partial(_has_files, task), task.splits):
             measured[split] = Statistics()
             with Progress(f'{name}/{split}', unit='examples') as progress:
@@ -237,11 +237,11 @@ def measure(
                         targets = [row['targets']]
                         if task.postprocessor is postprocess.all_references:
                             targets = json.loads(row[postprocess.REFERENCES])
-                        measured[split].add(row['inputs'], source, targets, target, tokenizer)
+                        measured[split].add(row['inputs'], targets, langs, tokenizer)
                         progress.add()
     if not measured:
         raise errors.UserError(f'no file of task {name} is in {root}; name the data root: --root')
-    return measured, (source, target)
+    return measured, langs
 
 
 def _has_files(task: DeclaredTask, split: str) -> bool:

@@ -18,6 +18,5 @@ at a resume; every example of a window is used exactly once; and since the whole
 rows are fuller.
 """
 
-from xlbench.data.batches.checks import check_view
 from xlbench.data.batches.evaluation import EvalBatches, best_shapes
 from xlbench.data.batches.training import Batch, TrainBatches

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from xlbench.data import features, packing
-from xlbench.data.batches import checks
 from xlbench.data.prepared import SIDES, Prepared
 from xlbench.system import work
 
@@ -42,10 +41,10 @@ class EvalBatches:
         # Shapes of rows in place of these, ascending in both sides; see `best_shapes`.
         allowed: Sequence[packing.Shape] = (),
     ):
-        self._limits = checks.check_lengths(lengths)
-        self._conventions = checks.check_tasks([prepared])
-        self._features = checks.check_view(view, [prepared])
-        checks.check_processes(batch_size, process_count, 'batch_size')
+        self._limits = packing.Shape.of(lengths)
+        self._conventions = features.Conventions.of_tasks([prepared])
+        self._features = features.check_view(view, [prepared])
+        packing.check_shares(batch_size, process_count, 'batch_size')
         self._prepared = prepared
         self._share = batch_size // process_count
         self._process = process_index
@@ -99,7 +98,7 @@ def best_shapes(
     tasks: Sequence[Prepared], lengths: Mapping[str, int], num_examples: int | None = None
 ) -> tuple[packing.Shape, ...]:
     """Returns few shapes of rows that hold all examples of these tasks with little padding."""
-    limits = checks.check_lengths(lengths)
+    limits = packing.Shape.of(lengths)
     of_tasks = [task.lengths()[:num_examples] for task in tasks]
     of_all = np.minimum(np.concatenate(of_tasks), limits)
     longest = np.maximum(of_all.max(axis=0), 1)

@@ -1,5 +1,7 @@
 """Training batches: endless, mixed, packed, continued at any position."""
 
+import contextlib
+import dataclasses
 import functools
 import itertools
 import math
@@ -10,8 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xlbench.data import features, orders, packing as packing_lib, windows
-from xlbench.data.batches import checks, widths
+from xlbench.data import features, orders, packing as packing_lib
 from xlbench.data.prepared import SIDES, Prepared
 from xlbench.settings.blocks import Batches
 from xlbench.system import work
@@ -31,7 +32,7 @@ class TaskShare(NamedTuple):
     draws: int = 1  # Passes that have noise of their own, before the first one's comes again.
 
 
-class TrainBatches:
+class TrainBatches(Iterator[Batch], contextlib.AbstractContextManager['TrainBatches']):
     """Endless training batches of one process: its rows of the features of a view.
 
     `shapes` has (rows, inputs, targets) of every kind of batch, rows over all processes; `window`
@@ -56,47 +57,44 @@ class TrainBatches:
         **block: Setting,  # See config.Batches.
     ):
         options = Batches(**block)
-        batch_size, row_multiple = options.batch_size, options.row_multiple
-        self._limits = checks.check_lengths(options.lengths)
-        self._conventions = checks.check_tasks(prepared)
-        self._features = checks.check_view(view, prepared, options.packing)
+        batch_size = options.batch_size
+        self._limits = packing_lib.Shape.of(options.lengths)
+        self._conventions = features.Conventions.of_tasks(prepared)
+        self._features = features.check_view(view, prepared, options.packing)
         parts = orders.curriculum_places(prepared, curriculum) if curriculum else []
         if parts:
             rates = [task.pass_size for task in prepared]
         total = math.fsum(rates)
         self._rates = [rate / total for rate in rates]
-        checks.check_each_task(options, len(prepared), self._features, len(parts))
-        checks.check_widths(options, view)
-        checks.check_processes(batch_size, process_count, 'batch_size')
-        if options.equal_rows:
-            row_multiple = None
-        elif options.length_buckets > 1:
-            if row_multiple is None:  # The largest divisor up to an eighth: fine for all shapes.
-                fine = range(max(1, batch_size // 8), 0, -1)
-                row_multiple = next(n for n in fine if batch_size % n == 0)
-            checks.check_processes(row_multiple, process_count, 'row_multiple')
-            checks.check_processes(batch_size, row_multiple, 'batch_size')
+        _check_each_task(options, len(prepared), self._features, len(parts))
+        if options.widths > 1 and view != 'retrieval':
+            raise UserError(
+                f'widths={options.widths} is for batches of pairs, and the objective is {view}; '
+                'set it to 1, and length_buckets to the number of shapes'
+            )
+        packing_lib.check_shares(batch_size, process_count, 'batch_size')
+        if options.length_buckets > 1 and not options.equal_rows:
+            # By default the largest divisor up to an eighth: fine for all shapes.
+            divisors = (n for n in range(max(1, batch_size // 8), 0, -1) if batch_size % n == 0)
+            row_multiple = options.row_multiple or next(divisors)
+            packing_lib.check_shares(row_multiple, process_count, 'row_multiple')
+            packing_lib.check_shares(batch_size, row_multiple, 'batch_size')
+            options = dataclasses.replace(options, row_multiple=row_multiple)
         self._prepared = list(prepared)
         self._process = (process_index, process_count)
-        self._examples = windows.Examples(self._prepared, self._limits)
+        self._examples = orders.Examples(self._prepared, self._limits)
         sample = self._examples.sample(self._rates)
         self._layout = packing_lib.choose_layout(
-            sample,
-            self._examples.largest,
-            self._limits,
-            batch_size=batch_size,
-            packing=options.packing,
-            length_buckets=options.length_buckets,
-            row_multiple=row_multiple,
+            sample, self._examples.largest, self._limits, options
         )
         self.trimmed = self._examples.trimmed
-        self._widths: dict[str, widths.Parts] = {}
+        self._widths: dict[str, packing_lib.Parts] = {}
         if options.widths > 1 and options.length_buckets == 1:
             samples = [sample]
             if options.one_task:
                 tasks = range(len(prepared))
-                samples = [self._examples.sample_of(task, windows.SAMPLE) for task in tasks]
-            self._widths = widths.choose(
+                samples = [self._examples.sample_of(task, orders.SAMPLE) for task in tasks]
+            self._widths = packing_lib.choose_parts(
                 samples, batch_size, self._limits, options.widths, max(devices, process_count)
             )
         self._windows, plan = self._order(options, sample, parts, seed)
@@ -104,10 +102,9 @@ class TrainBatches:
             (rows, *shape)
             for rows, shape in zip(self._layout.rows, self._layout.shapes, strict=True)
         )
-        given = self._windows, self._examples, self._layout, seed, plan
         self._planner = ThreadPoolExecutor(1, 'xlbench-plan')
-        planned = functools.partial(windows.plan_window, *given)
-        submit = functools.partial(self._planner.submit, planned)
+        given = self._windows, self._examples, self._layout, seed, plan
+        submit = functools.partial(self._planner.submit, orders.plan_window, *given)
         self._planned = functools.lru_cache(maxsize=3)(submit)
         self._each_task = options.each_task
         kind = 'each' if options.each_task else options.one_task
@@ -122,12 +119,12 @@ class TrainBatches:
 
     def _order(
         self, options: Batches, sample: np.ndarray, parts: list[list[int]], seed: int
-    ) -> tuple[orders.Order, windows.Plan]:
+    ) -> tuple[orders.Order, orders.Plan]:
         """Returns the windows and their planner; sets their size, and of each_task the rates."""
         sizes = [task.pass_size for task in self._prepared]
-        plan: windows.Plan
+        plan: orders.Plan
         if options.each_task:
-            counts = windows.task_window_sizes(options.window, self._examples, self._layout)
+            counts = orders.task_window_sizes(options.window, self._examples, self._layout)
             self.window = sum(counts)
             self._rates = [count / self.window for count in counts]
             streams = [orders.Stream([task], [1.0], seed) for task in self._prepared]
@@ -137,7 +134,7 @@ class TrainBatches:
             together = max(map(len, parts)) if parts else len(sizes)
             groups = together if options.one_task else 1
             total, layout = sum(sizes), self._layout
-            self.window = windows.window_size(options.window, sample, layout, total, groups)
+            self.window = orders.window_size(options.window, sample, layout, total, groups)
             plan = (
                 packing_lib.plan_groups
                 if options.one_task
@@ -175,9 +172,6 @@ class TrainBatches:
         ):
             raise UserError(f'there is no batch at position {start}')
         return start
-
-    def __iter__(self) -> Iterator[Batch]:
-        return self
 
     def __next__(self) -> Batch:
         """Returns the next batch: this process's rows. A thread reads those behind it."""
@@ -231,7 +225,7 @@ class TrainBatches:
         """
         return self._place | {'feed': self._feed}
 
-    def _build(self, window: windows.Window, index: int) -> Batch:
+    def _build(self, window: orders.Window, index: int) -> Batch:
         planned = window.batches[index]
         process, count = self._process
         share = len(planned.rows) // count
@@ -240,21 +234,18 @@ class TrainBatches:
         shape, limits = planned.shape._asdict(), self._limits._asdict()
         layout = features.Layout(shape, self._conventions, limits)
         batch = self._features(self._examples.read(numbers), layout)
-        if self._widths and widths.fits(self._row_lengths(window, planned), self._widths, count):
-            batch = widths.cut(batch, self._widths, process, count)
+        if self._widths:  # One example a row, of all processes.
+            filled = [number for number, row in enumerate(planned.rows) if row]
+            places = [planned.rows[number][0] for number in filled]
+            lengths = np.zeros((len(planned.rows), 2), np.int32)
+            lengths[filled] = self._examples.lengths(window.examples[places])
+            if packing_lib.fits_parts(lengths, self._widths, count):
+                batch = packing_lib.cut_to_parts(batch, self._widths, process, count)
         if self._each_task:
             lengths = self._examples.lengths(window.examples)
             weights = packing_lib.task_weights(lengths, planned, len(self._prepared))
             batch['task_weights'] = weights[process * share : (process + 1) * share]
         return batch
-
-    def _row_lengths(self, window: windows.Window, planned: packing_lib.PlannedBatch) -> np.ndarray:
-        """Returns [rows, 2]: tokens of a batch of one example a row, of all processes."""
-        lengths = np.zeros((len(planned.rows), 2), np.int32)
-        filled = [number for number, row in enumerate(planned.rows) if row]
-        places = [row[0] for row in planned.rows if row]
-        lengths[filled] = self._examples.lengths(window.examples[places])
-        return lengths
 
     def examples(self, position: Mapping[str, int] | None = None) -> list[tuple[str, str, int]]:
         """Lists (task, split, number in it) of a batch over all processes, row by row.
@@ -280,7 +271,7 @@ class TrainBatches:
         ]  # fmt: skip
 
     @functools.cached_property
-    def _typical(self) -> list[tuple[windows.Window, int]]:
+    def _typical(self) -> list[tuple[orders.Window, int]]:
         """Plans typical windows; lists them with the examples that each stands for."""
         return [(self._planned(n).result(), count) for n, count in self._windows.typical()]
 
@@ -336,8 +327,33 @@ class TrainBatches:
         self._end_thread()
         self._planner.shutdown(cancel_futures=True)
 
-    def __enter__(self) -> 'TrainBatches':
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _check_each_task(options: Batches, tasks: int, view: features.View, parts: int) -> None:
+    """Raises UserError for batches that cannot have rows of each of several tasks.
+
+    `parts` is the number of parts of the curriculum, or 0.
+    """
+    if not options.each_task:
+        return
+    if parts:
+        raise UserError(
+            'each_task has rows of every task in each batch, and the curriculum one part after '
+            'another; set each_task=False, or leave out the curriculum'
+        )
+    if not view.sums_tasks:
+        raise UserError(
+            'each_task adds up the losses of several tasks of texts to write; with this objective '
+            'set each_task=False'
+        )
+    if options.one_task or options.length_buckets > 1:
+        other = 'one_task' if options.one_task else 'length_buckets'
+        value = 'False' if options.one_task else '1'
+        raise UserError(f'each_task has rows of every task in each batch; set {other}={value}')
+    if options.batch_size % tasks:
+        raise UserError(
+            f'batch_size {options.batch_size} cannot be shared by {tasks} tasks, which each_task '
+            f'gives equally many rows; it must be a multiple of {tasks}'
+        )

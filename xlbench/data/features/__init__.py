@@ -10,6 +10,7 @@ from xlbench.data.features.views import (
     VIEWS,
     Layout,
     View,
+    check_view,
     classification,
     generation,
     language_model,

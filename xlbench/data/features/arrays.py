@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xlbench.data import vocabularies
-from xlbench.data.prepared import Record
+from xlbench.data.prepared import Prepared, Record
 from xlbench.data.tokenizers import Tokenizer, with_letters
 from xlbench.system.errors import UserError
 
@@ -37,10 +37,7 @@ class Conventions:
         vocabulary = manifest['vocabulary']
         family = vocabularies.FAMILIES.get(vocabulary.get('family') or '')
         return cls(
-            vocabulary['pad_id'],
-            vocabulary['eos_id'],
-            vocabulary['decoder_start_id'],
-            vocabulary['size'],
+            *(vocabulary[key] for key in ('pad_id', 'eos_id', 'decoder_start_id', 'size')),
             answer_mark=tuple(manifest.get('answer_mark') or ()),
             segment_marks=tuple(manifest.get('segment_marks') or ()),
             language_last=family is not None and family.language_last,
@@ -48,6 +45,29 @@ class Conventions:
             has_languages=bool(vocabulary.get('language_rows')),
             vocabulary=vocabulary['sha256'],
         )
+
+    @classmethod
+    def of_tasks(cls, prepared: Sequence[Prepared]) -> 'Conventions':
+        """Returns those of tasks that fit into one batch; UserError if they do not."""
+        if not prepared:
+            raise UserError('there is no task to make batches from')
+        for task in prepared:
+            if not len(task):
+                where = f'{task.name}/{task.split}'
+                raise UserError(f'{where} has no examples; remove it from the mixture')
+        labels = [(task.name, task.split) for task in prepared]
+        if len(set(labels)) < len(labels):
+            raise UserError(f'a task is twice in {", ".join(name for name, _ in labels)}')
+        first = prepared[0].manifest['vocabulary']
+        for task in prepared[1:]:
+            other = task.manifest['vocabulary']
+            if other != first:
+                named, known = (f'{v["name"]!r} ({v["sha256"][:8]})' for v in (other, first))
+                raise UserError(
+                    f'{task.name} was prepared with vocabulary {named}, {prepared[0].name} with '
+                    f'{known}; prepare both with the same one'
+                )
+        return cls.of(prepared[0].manifest)
 
     @classmethod
     def of_tokenizer(cls, tokenizer: Tokenizer, vocab_size: int) -> 'Conventions':
@@ -112,43 +132,36 @@ def trim_passage(
     return trim(np.concatenate([ids[:head], ids[start:]]), length, eos_id)
 
 
-def trim_pair(ids: np.ndarray, piece_counts: Sequence[int], length: int, eos_id: int) -> np.ndarray:
+def trim_pair(
+    ids: np.ndarray, piece_counts: Sequence[int], length: int, eos_id: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Cuts a pair of texts to `length` ids: the longer is cut until both are equally long.
 
     So do arXiv:1810.04805's code and transformers' "longest_first". A single text is cut as by
     `trim`. Special tokens stay: what stands before, between and behind the texts.
 
     Example: pieces [5, 2], length 8, [CLS] a b c d e [SEP] x y [SEP] -> [CLS] a b c [SEP] x y [SEP]
-    """
-    if len(ids) <= length or len(piece_counts) != 2:
-        return trim(ids, length, eos_id)
-    first, second = (int(count) for count in piece_counts)
-    start = int(len(ids) - first - second > 2)  # BERT and XLM-R have a token before, T5 has none.
-    kept_first, kept_second = _kept(ids, piece_counts, length)
-    between = ids[start + first : len(ids) - 1 - second + kept_second]
-    return trim(np.concatenate([ids[: start + kept_first], between, ids[-1:]]), length, eos_id)
+      and 0 0 0 0 0 1 1 1
 
-
-def pair_types(ids: np.ndarray, piece_counts: Sequence[int], length: int) -> np.ndarray:
-    """Returns the types of the ids that `trim_pair` leaves: 1 from the second text on, 0 before it.
-
-    So do arXiv:1810.04805 (section 3) and transformers' token_type_ids. A single text has type 0,
-    and so has a pair of XLM-R's vocabulary, which is known by the four ids around its texts.
-
-    Example: pieces [5, 2], length 8, [CLS] a b c d e [SEP] x y [SEP] -> 0 0 0 0 0 1 1 1
+    Returns:
+      The ids, and the type of each: 1 from the second text on, 0 before it (arXiv:1810.04805,
+      section 3, and transformers' token_type_ids). A single text has type 0, and so has a pair of
+      XLM-R's vocabulary, which is known by the four ids around its texts.
     """
     types = np.zeros(min(len(ids), length), np.int32)
-    if len(piece_counts) == 2 and len(ids) - sum(piece_counts) < 4:
-        types[-1 - _kept(ids, piece_counts, length)[1] :] = 1
-    return types
-
-
-def _kept(ids: np.ndarray, piece_counts: Sequence[int], length: int) -> tuple[int, int]:
-    """Returns the number of pieces kept of each text of a pair; at most `length` ids in all."""
+    if len(piece_counts) != 2:
+        return trim(ids, length, eos_id), types
     first, second = (int(count) for count in piece_counts)
-    room = max(length - (len(ids) - first - second), 0)
+    special = len(ids) - first - second
+    start = int(special > 2)  # BERT and XLM-R have a token before, T5 has none.
+    room = max(length - special, 0)
     kept_second = min(second, max(room // 2, room - first))
-    return min(first, room - kept_second), kept_second
+    kept_first = min(first, room - kept_second)
+    if special < 4:
+        types[-1 - kept_second :] = 1
+    between = ids[start + first : len(ids) - 1 - second + kept_second]
+    kept = np.concatenate([ids[: start + kept_first], between, ids[-1:]])
+    return trim(kept, length, eos_id), types
 
 
 def tag_places(example: Record, limit: int) -> np.ndarray:

@@ -13,8 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from xlbench.data import vocabularies
 from xlbench.data.features import arrays
 from xlbench.data.features.arrays import Conventions, Row
+from xlbench.data.prepared import Prepared
+from xlbench.system.errors import UserError, check_known
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,15 +185,17 @@ def classification(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]
 
     Returns:
       encoder_input_tokens, encoder_segment_ids: [batch, inputs] int32.
-      encoder_type_ids: [batch, inputs] int32, see `pair_types`; 0 on padding.
+      encoder_type_ids: [batch, inputs] int32, see `trim_pair`; 0 on padding.
       encoder_language_ids: [batch, inputs] int32, of an XLM's vocabulary; see `generation`.
       labels: [batch] int32, 0 for padding rows; and row_weights.
     """
     lengths, conventions, limit = layout.lengths, layout.conventions, layout.limit('inputs')
     counts, examples = arrays.one_a_row(rows)
-    pairs = [(example['inputs'], example['piece_counts'], limit) for example in examples]
-    parts = [arrays.trim_pair(*pair, conventions.eos_id) for pair in pairs]
-    types = [arrays.pair_types(*pair) for pair in pairs]
+    pairs = [
+        arrays.trim_pair(example['inputs'], example['piece_counts'], limit, conventions.eos_id)
+        for example in examples
+    ]
+    parts, types = [ids for ids, _ in pairs], [of_ids for _, of_ids in pairs]
     labels = np.zeros(len(counts), np.int32)
     labels[counts > 0] = [example['targets'][0] for example in examples]
     place = arrays.Placement(parts, counts, lengths['inputs'], conventions)
@@ -256,22 +261,48 @@ class View:
 
 
 # What an objective says its batches are (`view`), and what a task is prepared for.
+_written = functools.partial(View, sides=('inputs', 'targets'))
 VIEWS = {
-    'generation': View(generation, ('inputs', 'targets'), packs=True, sums_tasks=True),
-    'language_start': View(
-        language_start, ('inputs', 'targets'), packs=True, sums_tasks=True, prepared='generation'
-    ),
-    'language_model': View(
-        language_model, ('inputs', 'targets'), packs=True, prepared='generation'
-    ),
-    'multi_view': View(multi_view, ('inputs', 'targets'), prepared='generation'),
+    'generation': _written(generation, packs=True, sums_tasks=True),
+    'language_start': _written(language_start, packs=True, sums_tasks=True, prepared='generation'),
+    'language_model': _written(language_model, packs=True, prepared='generation'),
+    'multi_view': _written(multi_view, prepared='generation'),
     'retrieval': View(retrieval),  # Replies have a length of their own.
     'classification': View(classification, labels='text'),
     'tagging': View(tagging, labels='word'),
-    **{
-        f'tagging_{piece}': View(
-            functools.partial(tagging, piece=piece), labels='word', prepared='tagging'
-        )
-        for piece in arrays.WORD_PIECES[1:]
-    },
 }
+for _piece in arrays.WORD_PIECES[1:]:
+    _tagging = functools.partial(tagging, piece=_piece)
+    VIEWS[f'tagging_{_piece}'] = View(_tagging, labels='word', prepared='tagging')
+
+
+def check_view(view: str, prepared: Sequence[Prepared], packing: bool = False) -> View:
+    """Returns the view of VIEWS; UserError if tasks are prepared for another one."""
+    check_known('view', view, VIEWS)
+    needed = VIEWS[view].prepared or view
+    for task in prepared:
+        made_for = task.manifest.get('view', 'generation')
+        if made_for != needed:
+            raise UserError(
+                f'{task.name} is prepared for {made_for}, and the objective is {view}; name a task '
+                'of that kind, or change config.objective.name'
+            )
+        if view == 'language_start':
+            family = vocabularies.FAMILIES.get(task.manifest['vocabulary'].get('family'))
+            if not (family and family.needs_languages and family.target):
+                raise UserError(
+                    f'targets of {task.name} do not begin with a language in its vocabulary; set '
+                    "config.objective.decoder_start='family', or take the vocabulary of mBART-50"
+                )
+        if view == 'multi_view' and not task.manifest.get('segment_marks'):
+            raise UserError(
+                f'{task.name} has inputs of one view, or a vocabulary that cannot spell |, and the '
+                f'objective {view} weighs two views by the marks in them; name a task of views '
+                'such as clidsum_xsamsumviews_en_en, or change config.objective.name'
+            )
+    if packing and not VIEWS[view].packs:
+        raise UserError(
+            f'packing puts several examples into a row, and a model for {view} reads one; set '
+            'packing=False'
+        )
+    return VIEWS[view]

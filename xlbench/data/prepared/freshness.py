@@ -125,14 +125,13 @@ def _is_changed(path: str, expected: InputEntry) -> bool | None:
     )
 
 
-def stale_reason(manifest: Manifest, root: str | None = None) -> str | None:
+def stale_reason(manifest: Manifest, root: str) -> str | None:
     """Says why a preparation no longer fits its inputs and code; None if it does.
 
     Prepared data that was copied somewhere without any of its input files stays valid: nothing
     there could contradict it, and nothing there could make it again. Relative paths of inputs
-    start from `root`, by default XLBENCH_DATA, else `data`.
+    start from `root`.
     """
-    root = root or os.environ.get('XLBENCH_DATA') or 'data'
     if manifest.get('format') != FORMAT:
         return f'its format is {manifest.get("format")!r}, this code writes {FORMAT}'
     if manifest.get('code') and is_of_other_code(manifest['task'], manifest['code']):

@@ -13,13 +13,15 @@ from xlbench.data.prepared.reader import Prepared, members, open_mixture, open_o
 from xlbench.settings.blocks import Data
 from xlbench.system import errors
 
+Pairs = Sequence[tuple[str, str]]  # Of a task or mixture, and a split.
+
 
 def ensure(
-    needed: Sequence[tuple[str, str]],  # (task or mixture, split) pairs.
+    needed: Pairs,
     data: Data,
     *,
-    optional: Sequence[tuple[str, str]] = (),  # More pairs; of those tasks that have the split.
-    texts: Sequence[tuple[str, str]] = (),  # A vocabulary's texts; by default the first needed.
+    optional: Pairs = (),  # More of them; of those tasks that have the split.
+    texts: Pairs = (),  # A vocabulary's texts; by default the first needed.
     # Whether the run keeps a copy of the vocabulary. Another one is then trained only if there is
     # something to prepare with it.
     has_copy: bool = False,
@@ -33,7 +35,7 @@ def ensure(
     """
     root, vocabulary = data.root, data.vocabulary
     say = functools.partial(print, file=sys.stderr if to_stderr else sys.stdout, flush=True)
-    missing, reason, ready = _missing(needed, optional, root, vocabulary)
+    missing, reason, ready = _missing(needed, optional, data)
     path = os.path.expanduser(vocabulary)
     trained = []  # What the vocabulary is trained on.
     is_new = data.vocabulary_size and vocabulary.endswith('.model') and not os.path.isfile(path)
@@ -66,29 +68,25 @@ def ensure(
         for name, split in optional:
             if not members(root, vocabulary, name):
                 raise errors.UserError(f'{name} has no split {split!r}; name another one, or none')
-        missing, reason, _ = _missing(needed, (), root, vocabulary)
+        missing, reason, _ = _missing(needed, (), data)
         if missing:  # Whoever edits a task file does not wait for a run.
             raise stale_at_once(reason)
 
 
-def _missing(
-    needed: Sequence[tuple[str, str]],
-    optional: Sequence[tuple[str, str]],
-    root: str,
-    vocabulary: str,
-) -> tuple[list[str], str, list[Prepared]]:
+def _missing(needed: Pairs, optional: Pairs, data: Data) -> tuple[list[str], str, list[Prepared]]:
     """Finds what `--mixture` has to be given, why the last of it is missing, and what is ready."""
     missing, reason, ready = [], '', []
+    place = data.root, data.vocabulary
     for name, split in needed:
         try:
-            ready += open_mixture(root, vocabulary, name, split)[0]
+            ready += open_mixture(*place, name, split)[0]
         except NotPrepared as error:
             missing.append(f'{name}:{split}')
             reason = str(error)
     for name, split in optional:
-        known = members(root, vocabulary, name)
+        known = members(*place, name)
         having = {task for task, splits in known.items() if not splits or split in splits}
-        opened = {task.name for task in open_optional(root, vocabulary, name, split)}
+        opened = {task.name for task in open_optional(*place, name, split)}
         if not known or having - opened:
             missing.append(f'{name}:{split}?')
             reason = f'{name} has no prepared split {split!r}'
@@ -116,16 +114,10 @@ def _end_as(code: int) -> None:
         raise SystemExit(code)
 
 
-def wait_for(
-    needed: Sequence[tuple[str, str]],
-    data: Data,
-    *,
-    optional: Sequence[tuple[str, str]] = (),
-    seconds: float = 2.0,
-) -> None:
+def wait_for(needed: Pairs, data: Data, *, optional: Pairs = (), seconds: float = 2.0) -> None:
     """Looks every few seconds until another process has prepared what `ensure` would.
 
     If that process fails, the coordination service of the run ends this one as well.
     """
-    while _missing(needed, optional, data.root, data.vocabulary)[0]:
+    while _missing(needed, optional, data)[0]:
         time.sleep(seconds)

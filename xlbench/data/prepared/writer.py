@@ -31,30 +31,19 @@ def _say(line: str) -> None:
     print(line, flush=True)
 
 
-@contextlib.contextmanager
-def alone(folder: str) -> Iterator[bool]:
-    """Holds the folder of a preparation, so that no other process makes it at the same time.
+def alone(folder: str) -> contextlib.AbstractContextManager[bool]:
+    """Holds the folder of a preparation, so that no other process makes it; see `locks.file`.
 
     What a killed process left of it, on whichever machine, is removed first.
-
-    Yields:
-      Whether another process was waited for, which may have made it.
     """
-    parent, name = os.path.split(os.path.abspath(folder))
-    with locks.file(folder, wait=_say) as waited:
-        with os.scandir(parent) as entries:
-            prefixes = f'.{name}.tmp-', f'.{name}.old-'
-            leftovers = [entry.path for entry in entries if entry.name.startswith(prefixes)]
-        for path in leftovers:
-            shutil.rmtree(path, ignore_errors=True)
-        yield waited
+    return locks.file(folder, wait=_say)
 
 
 @contextlib.contextmanager
 def scratch(parent: str, name: str) -> Iterator[str]:
     """Makes a hidden folder for `name`, gone afterwards; its maker is `alone` with `name`."""
     os.makedirs(parent, exist_ok=True)
-    path = os.path.join(parent, f'.{name}.tmp-{_host()}-{os.getpid()}')
+    path = os.path.join(parent, f'.{name}.{_host()}-{os.getpid()}.tmp')
     shutil.rmtree(path, ignore_errors=True)  # A failed attempt of this process.
     os.mkdir(path)
     try:
@@ -63,15 +52,17 @@ def scratch(parent: str, name: str) -> Iterator[str]:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _swap_in(temporary: str, target: str, old: str) -> None:
+def _swap_in(temporary: str, target: str) -> None:
     """Makes `temporary` the folder `target`; what was there goes away as a whole.
 
     A process that is killed between the two renames leaves no target: a preparation to be made.
     """
+    parent, name = os.path.split(target)
+    old = os.path.join(parent, f'.{name}.old-{_host()}-{os.getpid()}.tmp')
     with contextlib.suppress(FileNotFoundError):
         os.rename(target, old)
     os.rename(temporary, target)
-    files.sync_folder(os.path.dirname(target))
+    files.sync_folder(parent)
     shutil.rmtree(old, ignore_errors=True)
 
 
@@ -133,13 +124,11 @@ def write_shard(
     """
     # Whoever writes the same shard at the same time has a file of its own.
     part = f'{index:05d}-{_host()}-{os.getpid()}-{threading.get_native_id()}'
-    shard = _Shard(os.path.join(folder, _PARTS, part), first, vocabulary_size)
-    try:
+    path = os.path.join(folder, _PARTS, part)
+    with contextlib.closing(_Shard(path, first, vocabulary_size)) as shard:
         for batch in batches:
             shard.write(batch)
         return shard.finish()
-    finally:
-        shard.close()
 
 
 class Writer:
@@ -160,9 +149,7 @@ class Writer:
         self._manifest: dict[str, Any] = dict(manifest)
         self._shard_examples = shard_examples
         self._size = (manifest.get('vocabulary') or {}).get('size') or 2**31
-        parent, name = os.path.split(self.folder)
-        self._scratch = scratch(parent, name)
-        self._old = os.path.join(parent, f'.{name}.old-{_host()}-{os.getpid()}')
+        self._scratch = scratch(*os.path.split(self.folder))
         self._shard: _Shard | None = None  # It is being written.
         self._written: list[ShardEntry] = []  # Named by their parts.
 
@@ -219,10 +206,8 @@ class Writer:
         shutil.rmtree(parts, ignore_errors=True)
         lengths = _joined(lengths_of_shards)
         lengths_path = os.path.join(self.temporary, format.LENGTHS)
-        with open(lengths_path, 'wb') as file:
+        with files.replacing(lengths_path) as file:
             np.save(file, lengths, allow_pickle=False)
-            file.flush()
-            os.fsync(file.fileno())
         tokens = {
             name: {'total': int(column.sum(dtype=np.int64)), 'max': int(column.max(initial=0))}
             for name, column in zip(format.SIDES, lengths.T, strict=True)
@@ -237,7 +222,7 @@ class Writer:
         }
         files.write(os.path.join(self.temporary, format.MANIFEST), format.json_bytes(manifest))
         files.sync_folder(self.temporary)
-        _swap_in(self.temporary, self.folder, self._old)
+        _swap_in(self.temporary, self.folder)
 
 
 def write_mixture(

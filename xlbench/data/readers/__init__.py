@@ -42,6 +42,7 @@ from xlbench.data.readers.text_lines import (
     Item,
     LeftOut,
     Record,
+    Records,
     broken,
     broken_file,
     convert,

@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterable, Iterator
 from xlbench.data.readers import json_files, text_lines
 from xlbench.data.readers.json_files import Json, check_keys, items, kind_of, text_field
 from xlbench.data.readers.parallel import beside, check_aligned, fields, read_tsv
-from xlbench.data.readers.text_lines import BadRecord, Item, LeftOut, Record, convert, numbered
+from xlbench.data.readers.text_lines import BadRecord, Item, Record, Records, convert, numbered
 from xlbench.system.errors import shortened
 
 
-def read_dialogues(path: str, separator: str = '__eou__') -> Iterator[Record | BadRecord]:
+def read_dialogues(path: str, separator: str = '__eou__') -> Records:
     """Reads a dialogue on each line, with `separator` between utterances.
 
     Utterances are stripped, and the last may have a separator, too. Text behind a TAB (topics and
@@ -46,7 +46,7 @@ def _utterances(line: str, separator: str) -> list[str]:
 
 def read_parallel_dialogues(
     source_path: str, target_path: str, separator: str = '__eou__'
-) -> Iterator[Record | BadRecord]:
+) -> Records:
     """Reads the utterances of dialogues in two languages from files that are aligned line by line.
 
     A dialogue with an empty utterance, or with unequal numbers of utterances, is a BadRecord as a
@@ -74,7 +74,7 @@ def read_parallel_dialogues(
 
 def read_dialogues_json(
     path: str, key: str = 'dialogue', words: str = 'text', by_line: bool = False
-) -> Iterator[Record | BadRecord]:
+) -> Records:
     """Reads a JSON list of objects, each with a dialogue: a list of turns, or of [message, reply].
 
     A dialogue with any fault is a BadRecord as a whole. `words` is the key of the utterance in a
@@ -116,7 +116,7 @@ def _turn_pairs(turns: list[Json], place: str, words: str) -> Iterator[tuple[str
         yield from itertools.pairwise(text for (text,) in texts)
 
 
-def read_pairs(path: str) -> Iterator[Record | BadRecord]:
+def read_pairs(path: str) -> Records:
     """Reads MRS's pairs: TAB-separated message, reply and two unused columns.
 
     microsoft/MRS skips pairs with an empty text and lines with another number of columns; here they
@@ -128,7 +128,7 @@ def read_pairs(path: str) -> Iterator[Record | BadRecord]:
     return read_tsv(path, ('message', 'reply'), unused=2, strip=True)
 
 
-def read_responses(path: str, mapping: str | None = None) -> Iterator[Record | BadRecord]:
+def read_responses(path: str, mapping: str | None = None) -> Records:
     """Reads MRS's response set: TAB-separated language-model score, text, cluster, maybe more.
 
     The texts of response_lm_cluster.txt must differ. Each line of response.mapping.txt, `mapping`,
@@ -141,7 +141,7 @@ def read_responses(path: str, mapping: str | None = None) -> Iterator[Record | B
     if mapping:
         check_aligned(path, mapping)
     first: dict[str, int] = {}
-    responses: Iterator[Record | BadRecord] = convert(path, numbered(path), _response)
+    responses: Records = convert(path, numbered(path), _response)
     shown: Iterable[Record | BadRecord] = itertools.repeat({'display': ''})
     if mapping:
         shown = read_tsv(mapping, ('response', 'display'), strip=True)
@@ -183,14 +183,14 @@ def read_interviews(path: str, others: Collection[str] = ()) -> Iterator[Item]:
     """
     others, seen = frozenset(others), set()
 
-    def interview(_: int, value: Json) -> Iterator[Record | LeftOut]:
+    def interview(_: int, value: Json) -> Iterator[Record | text_lines.LeftOut]:
         check_keys(value, ('id', 'utt', 'speaker', 'summary'))
         name = text_field(value['id'], 'id')
         if name in seen:
             raise ValueError(f'id {name} was there before')
         seen.add(name)
         if name in others:
-            yield LeftOut('that another corpus has')
+            yield text_lines.LeftOut('that another corpus has')
             return
         summary = text_field(value['summary'], 'summary')
         yield {'id': name, 'dialogue': _dialogue(value), 'summary': summary}
@@ -216,7 +216,7 @@ def read_split_ids(path: str) -> frozenset[str]:
         raise text_lines.broken_file(path, 0, str(error)) from None
 
 
-def read_translations(path: str) -> Iterator[Record | BadRecord]:
+def read_translations(path: str) -> Records:
     """Reads a translated summary, with the id of its interview, as JSON on each line.
 
     Empty summaries, which xlbench.translate writes if a translation failed, are skipped.
@@ -252,7 +252,7 @@ _NUM_COLUMNS = 17
 _NUMBERS = (1, *range(5, 11))  # The sentence's number; begin and end of the three phrases.
 
 
-def read_triples(path: str) -> Iterator[Record | BadRecord]:
+def read_triples(path: str) -> Records:
     """Reads a triple and its sentence on each line.
 
     `java edu.stanford.nlp.naturalli.OpenIE -format reverb FILE` prints them

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import IO
 
 from xlbench.data.readers import text_lines
-from xlbench.data.readers.text_lines import BadRecord, Record
+from xlbench.data.readers.text_lines import BadRecord, Record, Records
 from xlbench.system import errors, untrusted
 from xlbench.system.files import Json
 
@@ -84,9 +84,7 @@ def check_keys(value: Json, keys: Iterable[str]) -> None:
         raise ValueError(f'no key {missing[0]!r}; it has {there}')
 
 
-def read_jsonl(
-    path: str, fields: Mapping[str, str], may_be_empty: Container[str] = ()
-) -> Iterator[Record | BadRecord]:
+def read_jsonl(path: str, fields: Mapping[str, str], may_be_empty: Container[str] = ()) -> Records:
     """Reads a JSON object on each line.
 
     `fields` gives the key of the object by the record's field, of which some may be ''.
@@ -133,7 +131,10 @@ def items(value: Json, key: str, place: str) -> list[Json]:
     return value[key]
 
 
-def read_squad(path: str) -> Iterator[Record | BadRecord]:
+_Found = tuple[str, Record, Json]  # The place of a value, what is known of it, and the value.
+
+
+def read_squad(path: str) -> Records:
     """Reads question answering in SQuAD 1.1's JSON: a record for each question and first answer.
 
     No text may be empty, the passage must have the answer at `answer_start` (in code points), and
@@ -153,7 +154,7 @@ def read_squad(path: str) -> Iterator[Record | BadRecord]:
         raise text_lines.broken_file(path, 0, str(error)) from None
     first: dict[str, str] = {}  # Id -> the place of its first question.
 
-    def paragraphs(number: int, article: Json) -> Iterator[tuple[int, tuple[str, Record, Json]]]:
+    def paragraphs(number: int, article: Json) -> Iterator[tuple[int, _Found]]:
         place = f'article {number}'
         values = items(article, 'paragraphs', place)
         title = article.get('title') or ''
@@ -163,16 +164,14 @@ def read_squad(path: str) -> Iterator[Record | BadRecord]:
             common = {'title': title, 'article': str(number - 1), 'paragraph': str(index)}
             yield 0, (inner, common, paragraph)
 
-    def questions(
-        _: int, found: tuple[str, Record, Json]
-    ) -> Iterator[tuple[int, tuple[str, Record, Json]]]:
+    def questions(_: int, found: _Found) -> Iterator[tuple[int, _Found]]:
         place, common, paragraph = found
         values = items(paragraph, 'qas', place)
         common |= {'context': text_field(paragraph.get('context'), f'context of {place}')}
         for index, question in enumerate(values, 1):
             yield 0, (f'{place}, question {index}', common, question)
 
-    def record(_: int, found: tuple[str, Record, Json]) -> Iterator[Record]:
+    def record(_: int, found: _Found) -> Iterator[Record]:
         place, common, question = found
         answers = items(question, 'answers', place)
         name = text_field(question.get('id'), f'id of {place}')
@@ -206,25 +205,21 @@ def json_items(path: str) -> Iterator[tuple[int, Json]]:
 
     Example: [{"id": "a"}, {"id": "b"}] -> (1, {'id': 'a'}), (2, {'id': 'b'})
     """
-    number, text = 0, None
+    number, line, text = 0, 0, None
     try:
         with text_lines.open_binary(path) as file:
             text = _Text(file)
             for number, value in enumerate(text.values(), 1):
                 yield number, value
+        return
     except text_lines.BROKEN as error:
-        reason = f'{text_lines.broken(error)}{_after(number)}'
-        raise text_lines.broken_file(path, 0, reason) from error
+        reason = text_lines.broken(error)
     except UnicodeDecodeError as error:
-        reason = f'not UTF-8: byte 0x{error.object[error.start]:02x}{_after(number)}'
-        raise text_lines.broken_file(path, 0, reason) from None
+        reason = f'not UTF-8: byte 0x{error.object[error.start]:02x}'
     except ValueError as error:
-        line = text.line if text else 0
-        raise text_lines.broken_file(path, line, f'{error}{_after(number)}') from None
-
-
-def _after(number: int) -> str:
-    return f', after object {number}' if number else ''
+        line, reason = text.line if text else 0, str(error)
+    after = f', after object {number}' if number else ''
+    raise text_lines.broken_file(path, line, f'{reason}{after}')
 
 
 class _Text:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from xml.parsers import expat
 
 from xlbench.data.readers import text_lines
-from xlbench.data.readers.text_lines import BadRecord, Item, LeftOut, Record, Value
+from xlbench.data.readers.text_lines import BadRecord, Item, LeftOut, Record, Records, Value
 from xlbench.system import untrusted
 
 
@@ -51,7 +51,7 @@ def read_parallel(
     target_path: str,
     source_columns: Sequence[str] = ('source',),
     target_columns: Sequence[str] = ('target',),
-) -> Iterator[Record | BadRecord]:
+) -> Records:
     """Reads two files that are aligned line by line; for the columns see `fields`.
 
     The lines are counted before the first record: after a missing line every pair would be wrong
@@ -77,9 +77,7 @@ def beside(
             yield other if isinstance(other, BadRecord) else (number, (one, other))
 
 
-def read_tsv(
-    path: str, columns: Sequence[str], *, unused: int = 0, strip: bool = False
-) -> Iterator[Record | BadRecord]:
+def read_tsv(path: str, columns: Sequence[str], *, unused: int = 0, strip: bool = False) -> Records:
     """Reads TAB-separated columns, see `fields`; quotes are not special.
 
     Example: 'Der Zug hielt.\\tHalt', columns ('inputs', 'targets') ->
@@ -108,18 +106,13 @@ def read_tmx(path: str, source_lang: str, target_lang: str) -> Iterator[Item]:
     Example: <tu><tuv xml:lang="en-GB"><seg>Good <hi>morning</hi>.</seg></tuv><tuv xml:lang="de">
       <seg>Guten Morgen.</seg></tuv></tu> -> {'source': 'Good morning.', 'target': 'Guten Morgen.'}
     """
-    units = _Units()
-    langs = {'source': source_lang.lower(), 'target': target_lang.lower()}
+    units = _Units(path, {'source': source_lang.lower(), 'target': target_lang.lower()})
     try:
         with text_lines.open_binary(path) as file:
-            while True:
+            block = b' '
+            while block:
                 block = file.read(_BLOCK)
-                for line, texts in units.feed(block):
-                    yield _item(path, line, texts, langs)
-                if not block:
-                    break
-    except _Refused as error:
-        raise text_lines.broken_file(path, units.line, str(error)) from None
+                yield from units.feed(block)
     except expat.ExpatError as error:
         reason = f'not well-formed XML: {expat.ErrorString(error.code)}'
         raise text_lines.broken_file(path, error.lineno, reason) from None
@@ -127,43 +120,30 @@ def read_tmx(path: str, source_lang: str, target_lang: str) -> Iterator[Item]:
         raise text_lines.broken_file(path, units.line, text_lines.broken(error)) from error
 
 
-def _item(path: str, line: int, texts: dict[str, str], langs: dict[str, str]) -> Item:
-    if not all(lang in texts for lang in langs.values()):
-        return LeftOut('units without one of the languages')
-    record = {side: texts[lang] for side, lang in langs.items()}
-    empty = [langs[side] for side, text in record.items() if not text]
-    return BadRecord(path, line, f'the text in {empty[0]} is empty') if empty else record
-
-
-class _Refused(ValueError):
-    """Content that no TMX needs."""
-
-
 class _Units:
-    """The units of a file that is fed in blocks: (line, {language: text})."""
+    """The units of a file that is fed in blocks, as items; `langs` has the code of each side."""
 
-    def __init__(self):
+    def __init__(self, path: str, langs: dict[str, str]):
         self._parser = parser = expat.ParserCreate()
         parser.buffer_text = True
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._text
         parser.EntityDeclHandler = self._entity
-        self._fed = 0
+        self._path, self._langs, self._fed = path, langs, 0
         self._open: list[str] = []
         self._code = 0  # Open elements of _CODE.
-        self._line = 0
-        self._lang = ''
+        self._line, self._lang = 0, ''
         self._texts: dict[str, str] = {}
         self._parts: list[str] | None = None  # Of the text that is open.
         self._size = 0
-        self._done: list[tuple[int, dict[str, str]]] = []
+        self._done: list[Item] = []
 
     @property
     def line(self) -> int:
         return self._parser.CurrentLineNumber
 
-    def feed(self, block: bytes) -> list[tuple[int, dict[str, str]]]:
+    def feed(self, block: bytes) -> list[Item]:
         """Reads on, and returns the units that end; an empty block ends the file."""
         self._fed += len(block)
         self._parser.Parse(block, not block)
@@ -173,12 +153,15 @@ class _Units:
         done, self._done = self._done, []
         return done
 
+    def _refuse(self, reason: str) -> None:
+        raise text_lines.broken_file(self._path, self.line, reason)
+
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         if not self._open and name != 'tmx':
-            raise _Refused(f'the outermost element is <{name[:40]}>, not <tmx>')
+            self._refuse(f'the outermost element is <{name[:40]}>, not <tmx>')
         self._open.append(name)
         if len(self._open) > _MOST_LEVELS:
-            raise _Refused(f'has more than {_MOST_LEVELS} elements inside each other')
+            self._refuse(f'has more than {_MOST_LEVELS} elements inside each other')
         self._code += name in _CODE
         if name == 'tu':
             self._line, self._texts = self.line, {}
@@ -203,7 +186,15 @@ class _Units:
             self._texts.setdefault(self._lang, ' '.join(''.join(self._parts).split()))
             self._parts = None
         elif name == 'tu':
-            self._done.append((self._line, self._texts))
+            self._done.append(self._item())
+
+    def _item(self) -> Item:
+        if not self._texts.keys() >= set(self._langs.values()):
+            return LeftOut('units without one of the languages')
+        record = {side: self._texts[lang] for side, lang in self._langs.items()}
+        empty = [lang for side, lang in self._langs.items() if not record[side]]
+        reason = f'the text in {empty[0]} is empty' if empty else ''
+        return BadRecord(self._path, self._line, reason) if empty else record
 
     def _entity(self, name: str, *about: object) -> None:
-        raise _Refused(f'declares the entity {name[:40]!r}, which no TMX needs; take it out')
+        self._refuse(f'declares the entity {name[:40]!r}, which no TMX needs; take it out')

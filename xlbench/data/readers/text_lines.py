@@ -73,6 +73,7 @@ class BadRecords:
 
 Record = dict[str, str]
 Item = Record | BadRecord | LeftOut  # All that a reader can yield.
+Records = Iterator[Record | BadRecord]
 Value = TypeVar('Value')
 Made = TypeVar('Made')
 

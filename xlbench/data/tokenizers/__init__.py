@@ -37,19 +37,16 @@ from xlbench.data.tokenizers.loading import (
     with_letters,
     write_words,
 )
-from xlbench.data.tokenizers.sentencepieces import (
-    PairTokenizer,
-    SentencePieceTokenizer,
-    train_sentencepiece,
-    with_symbols,
-)
 from xlbench.data.tokenizers.tokenizer import (
     ANSWER_SEPARATOR,
     BYTES,
     BYTES_CLASS,
     BYTES_SENTINELS,
     ByteTokenizer,
+    SentencePieceTokenizer,
     Tokenizer,
     limit_threads,
     num_threads,
+    train_sentencepiece,
+    with_symbols,
 )

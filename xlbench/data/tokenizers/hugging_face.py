@@ -98,10 +98,8 @@ class HuggingFaceTokenizer(Tokenizer):
         default = special[family.start]
         self.closing_id = to_id(family.closing) if family.closing else None
         self.decoder_start_id = default if start is None else start
-        names = self._language_names()
-        numbers = {lang: to_id(token) for lang, token in names.items()}
+        numbers = {lang: to_id(token) for lang, token in self._language_names().items()}
         self._language_ids = {lang: n for lang, n in numbers.items() if n is not None}
-        self._language_tokens = {lang: names[lang] for lang in self._language_ids}
         if files.setting('split_special_tokens') is True and not family.added:
             del special['unk']  # Of SentencePiece, which decodes it to a mark.
         self._silent = [*self._language_ids.values(), *special.values()]

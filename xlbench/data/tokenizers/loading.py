@@ -16,8 +16,13 @@ import numpy as np
 
 from xlbench.data import vocabularies
 from xlbench.data.tokenizers import hugging_face
-from xlbench.data.tokenizers.sentencepieces import PairTokenizer, SentencePieceTokenizer
-from xlbench.data.tokenizers.tokenizer import BYTES, BYTES_CLASS, ByteTokenizer, Tokenizer
+from xlbench.data.tokenizers.tokenizer import (
+    BYTES,
+    BYTES_CLASS,
+    ByteTokenizer,
+    SentencePieceTokenizer,
+    Tokenizer,
+)
 from xlbench.system import errors, files as files_lib, locks, untrusted
 from xlbench.system.files import Json
 
@@ -246,8 +251,7 @@ def _read(path: str, name: str, words: tuple[str, ...], stamp: tuple[int, ...]) 
     if path.endswith('.json'):
         files = dataclasses.replace(files, file=os.path.basename(path))
         return _from_files(files, name)
-    kind = PairTokenizer if path.endswith('.spm') else SentencePieceTokenizer
-    return kind(path, name, files.model)
+    return SentencePieceTokenizer(path, name, files.model)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -230,19 +230,16 @@ def _add_tokens(
     if family in ('mbart50', 'nllb') and isinstance(named.get('mask_token'), str):
         named['mask_token'] = Token(named['mask_token'], lstrip=True)
     special = {vocabularies.content(token) for token in (*named.values(), *listed)}
-    added = []
-    for _, token in sorted(files.numbered().items()):
-        if not files.tokenizer.added_tokens_decoder:
-            is_special = token.content in special
-            token = Token(token.content, special=is_special, normalized=not is_special)
-        added.append(_added_token(token))
-    tokens = {token.content: token for token in added}
+    added = [token for _, token in sorted(files.numbered().items())]
+    if not files.tokenizer.added_tokens_decoder:
+        flags = ((token.content, token.content in special) for token in added)
+        added = [Token(word, special=is_one, normalized=not is_one) for word, is_one in flags]
+    own_ends = [Token(word, special=True, normalized=False) for word in FAMILIES[family].added]
+    tokens: dict[str, tokenizers.AddedToken] = {}
     # `own` are those of the vocabulary file.
-    for token in (*named.values(), *(listed or own), *files.special.listed()):
-        token = _added_token(token)
+    rest = *named.values(), *(listed or own), *files.special.listed(), *own_ends
+    for token in map(_added_token, (*added, *rest)):
         tokens.setdefault(token.content, token)
-    for word in FAMILIES[family].added:
-        tokens.setdefault(word, tokenizers.AddedToken(word, special=True, normalized=False))
     tokenizer.add_tokens(list(tokens.values()))
 
 
@@ -250,8 +247,8 @@ def _added_token(token: vocabularies.AnyToken | tokenizers.AddedToken) -> tokeni
     """Returns a token as the library has it; it is special unless it says otherwise."""
     if isinstance(token, tokenizers.AddedToken):
         return token
-    flags = token.flags() if isinstance(token, Token) else {}
-    return tokenizers.AddedToken(vocabularies.content(token), **({'special': True} | flags))
+    given = msgspec.to_builtins(token) if isinstance(token, Token) else {'content': str(token)}
+    return tokenizers.AddedToken(**{'special': True, **given})
 
 
 def _split_as_mrs(tokenizer: tokenizers.Tokenizer) -> None:
@@ -259,17 +256,11 @@ def _split_as_mrs(tokenizer: tokenizers.Tokenizer) -> None:
 
     Example: 'Zug 1234, ここ。' -> Zug 0 , ここ 。
     """
-    tokenizer.normalizer = normalizers.Sequence(
-        [
-            normalizers.Replace(tokenizers.Regex(pattern), text)
-            for pattern, text in (
-                (r'[\t\n\r]', ' '),
-                # No control characters but those that join the parts of an emoji.
-                (r'(?![\x{200d}\x{fe0f}])\p{C}|\x{fffd}', ''),
-                (r'\p{Nd}+', '0'),
-            )
-        ]
-    )
+    # No control characters but those that join the parts of an emoji.
+    controls = r'(?![\x{200d}\x{fe0f}])\p{C}|\x{fffd}'
+    replaced = {r'[\t\n\r]': ' ', controls: '', r'\p{Nd}+': '0'}.items()
+    steps = [normalizers.Replace(tokenizers.Regex(pattern), text) for pattern, text in replaced]
+    tokenizer.normalizer = normalizers.Sequence(steps)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation('isolated')]
     )

@@ -1,16 +1,19 @@
-"""The interface of tokenizers, and the tokenizer of bytes."""
+"""The interface of tokenizers; those of bytes and of SentencePiece models, and new models."""
 
 import abc
 import hashlib
+import io
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from xlbench.benchmarks import languages
 from xlbench.data import segments, vocabularies
-from xlbench.system import errors, machine
+from xlbench.huggingface import sentencepiece_models
+from xlbench.system import errors, machine, untrusted
 
 # In an input of question generation, between the passage and the answer that is to be asked for.
 ANSWER_SEPARATOR = ' <answer> '
@@ -60,7 +63,6 @@ class Tokenizer(abc.ABC):
     tags: str = 'target_in_source'
     uses_cores: bool = False  # Whether one `encode_batch` keeps all cores busy.
     _language_ids: Mapping[str, int] = {}
-    _language_tokens: Mapping[str, str] = {}
     _silent: Sequence[int] = ()  # Ids that stand for no text: special and language tokens.
 
     @abc.abstractmethod
@@ -108,7 +110,8 @@ class Tokenizer(abc.ABC):
 
     def language_tokens(self) -> dict[str, str]:
         """Returns {ISO code: the token of that language}; see `languages`."""
-        return dict(self._language_tokens)
+        pieces = self.pieces() if self._language_ids else []
+        return {lang: pieces[number] for lang, number in self._language_ids.items()}
 
     def prefix_ids(
         self, source_lang: str | None, target_lang: str | None
@@ -313,3 +316,115 @@ def model_vocab_size(config: vocabularies.Settings, num_pieces: int) -> int:
     if size and size >= num_pieces:
         return size
     return _MODEL_VOCAB_SIZES.get(num_pieces, num_pieces)
+
+
+class SentencePieceTokenizer(Tokenizer):
+    """A SentencePiece model with T5's conventions, by SentencePiece itself.
+
+    Special tokens in a text are text to it, and bytes spell what it does not know. A config.json
+    beside the file may give the first decoder input and the rows of the embedding. A .spm file is
+    of a translator in Marian's own form, which knows one pair of languages.
+    """
+
+    family = 't5'
+    uses_cores = True
+
+    def __init__(self, path: str, name: str, config: vocabularies.Settings):
+        self.model_proto = untrusted.read_bytes(path)
+        self._processor = processor = sentencepiece_models.processor(path, self.model_proto)
+        self.num_pieces = processor.get_piece_size()
+        if processor.eos_id() < 0:
+            raise errors.UserError(f'{path} has no end-of-text piece (</s>); train it with eos_id')
+        self.name = name
+        # Without padding of its own, a model is given T5's convention, id 0.
+        self.pad_id = max(processor.pad_id(), 0)
+        self.eos_id = processor.eos_id()
+        self.unk_id = processor.unk_id()
+        self.decoder_start_id = config.decoder_start_token_id or self.pad_id
+        self.vocab_size = model_vocab_size(config, self.num_pieces)
+        if path.endswith('.spm'):  # Without T5's rows, of which some belong to no piece.
+            self.tags, self.vocab_size = 'own', self.num_pieces
+        self.sha256 = hashlib.sha256(self.model_proto).hexdigest()
+
+    def encode_batch(self, texts: Sequence[str], target: bool = False) -> list[np.ndarray]:
+        """Encodes texts as ids, each [length] int32, over all cores."""
+        texts = list(texts)
+        if not texts:
+            return []
+        return self._processor.encode(texts, return_type='numpy', num_threads=num_threads())
+
+    def encode(self, text: str, target: bool = False) -> np.ndarray:
+        """Encodes one text as ids, [length] int32; starts no threads."""
+        return self._processor.encode(text, return_type='numpy')
+
+    def _decode_clean(self, ids: list[list[int]]) -> list[str]:
+        return self._processor.decode(ids, num_threads=num_threads()) if ids else []
+
+    def pieces(self) -> list[str]:
+        """See Tokenizer."""
+        return self._processor.id_to_piece(list(range(self.num_pieces)))
+
+
+def with_symbols(model: bytes, symbols: Sequence[str]) -> bytes:
+    """Adds words such as '<mask>' to the content of a `.model` file, one piece each, at its end.
+
+    The ids of all other text stay as they are.
+    """
+    proto = sentencepiece_models.parse('the SentencePiece model', model)
+    for symbol in symbols:
+        proto.pieces.add(piece=symbol, score=0.0, type=proto.SentencePiece.USER_DEFINED)
+    proto.trainer_spec.vocab_size = len(proto.pieces)
+    return proto.SerializeToString(deterministic=True)
+
+
+def train_sentencepiece(
+    lines: Iterable[str],
+    *,
+    size: int,  # Pieces at most; bytes spell what they cannot, in any script.
+    symbols: Sequence[str] = (),  # Words that are one piece each, such as '<de>'.
+    model_type: str = 'unigram',  # Or 'bpe'.
+    # SentencePiece's rule. 'nmt_nfkc' makes full-width commas those of ASCII, and 'identity'
+    # changes nothing, so that Chinese is written as people write it.
+    normalization: str = 'nmt_nfkc',
+) -> bytes:
+    """Trains a `.model` file of SentencePiece with T5's special ids.
+
+    The same lines in the same order give the same bytes.
+
+    Raises:
+      UserError: the size is below what the characters of the texts need; or there is no text.
+    """
+    import sentencepiece
+
+    # Into memory: a model trained into a file also holds that file's name, other bytes each time.
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines),
+            model_writer=model,
+            model_type=model_type,
+            normalization_rule_name=normalization,
+            vocab_size=size,
+            hard_vocab_limit=False,
+            byte_fallback=True,
+            character_coverage=1.0,
+            user_defined_symbols=list(symbols),
+            pad_id=0, eos_id=1, unk_id=2, bos_id=-1,
+            num_threads=1,
+            shuffle_input_sentence=False,
+            max_sentence_length=1 << 20,
+            minloglevel=2,
+        )  # fmt: skip
+    except (RuntimeError, OSError) as error:
+        # "Vocabulary size is smaller than required_chars. 10 vs 311."
+        if least := re.search(r'required_chars\. \d+ vs (\d+)', str(error)):
+            raise errors.UserError(
+                f'a vocabulary of {size} pieces is too small for the characters of these texts; '
+                f'{least[1]} is the smallest that works, for its bytes, characters and special '
+                'pieces alone'
+            ) from error
+        if 'sentences_.empty()' in str(error) or 'all_chars_count' in str(error):
+            raise errors.UserError('a vocabulary cannot be trained: no text has a word') from error
+        reason = ' '.join(str(error).split())[:200]
+        raise errors.UserError(f'SentencePiece trains no vocabulary of {size}: {reason}') from error
+    return model.getvalue()

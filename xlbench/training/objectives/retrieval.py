@@ -121,7 +121,7 @@ class Retrieval(Objective):
         number: int,
         side: str,
     ) -> jax.Array:
-        """Vectors [batch, dim] of a side whose rows are in parts; see data/batches/widths.py."""
+        """Vectors [batch, dim] of a side whose rows are in parts; see data/packing.py."""
         vectors: list[Any] = []
         while (name := f'{side}_encoder_input_tokens.{len(vectors)}') in batch:
             key = None if rng is None else jax.random.fold_in(rng, 2 * len(vectors) + number)
