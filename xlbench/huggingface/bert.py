@@ -92,10 +92,7 @@ def lm_head_names(config: BertConfig, theirs: str = '') -> dict[str, Entry]:
     """
     kind = KINDS[config.variant]
     entries = kind.entries(kind.lm_head, [f'lm_head/{leaf}' for leaf in _LM_HEAD])
-    return {
-        param: Entry(tuple(theirs + x for x in e.tensors), tied=tuple(theirs + x for x in e.tied))
-        for param, e in entries.items()
-    }
+    return {param: e.renamed(lambda name: theirs + name) for param, e in entries.items()}
 
 
 def folders(config: DualEncoderConfig) -> dict[str, str]:

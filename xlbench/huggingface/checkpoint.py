@@ -7,9 +7,9 @@ import pathlib
 import re
 import shutil
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any
 
 import flax.linen as nn
 import jax
@@ -32,7 +32,6 @@ from xlbench.system.errors import UserError
 from xlbench.system.files import Json
 from xlbench.system.trees import Tree
 
-Value = TypeVar('Value')
 # Fields of a config with the number of layers of a stack.
 _DEPTHS = ('num_layers', 'num_encoder_layers', 'num_decoder_layers')
 _SIDES = ('left', 'right')  # Of a dual encoder.
@@ -96,14 +95,8 @@ class Checkpoint:
         if self.family in ('bert', 'encoder_decoder'):
             self.model['has_pooler'] = bool(self._stored.keys() & _POOLERS)
         model = models.build(**self.model)
-        self._entries = {
-            path: dataclasses.replace(
-                entry,
-                tensors=tuple(map(rename, entry.tensors)),
-                tied=tuple(map(rename, entry.tied)),
-            )
-            for path, entry in names(self.family, model.config).items()
-        }
+        entries = names(self.family, model.config)
+        self._entries = {path: entry.renamed(rename) for path, entry in entries.items()}
         # A config.json may describe any size; its files are to speak of it, too.
         lacking = sum(len(names) for names in self.missing().values())
         if lacking > len(self._stored) + _MOST_LACKING:
@@ -197,7 +190,41 @@ class Checkpoint:
         return entry.tensors
 
 
-def labels(checkpoint: 'Checkpoint | Pair') -> tuple[str, ...]:
+class Pair(Checkpoint):
+    """Two encoders in the subfolders left/ and right/, opened as one dual encoder.
+
+    Tensors have their side before their names.
+
+    Args:
+      folder: with the subfolders, or an encoder that both sides share.
+      fields: of the dual encoder's config, those for which an encoder's config.json has no place.
+      encoder: the one that both sides share, where it is open already.
+    """
+
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        fields: Mapping[str, Json] | None = None,
+        encoder: Checkpoint | None = None,
+    ):
+        self.folder, self.family = folder, 'dual_encoder'
+        fields = dict(fields or {'shared': False})
+        places = {'left': folder} if fields.get('shared') else {s: folder / s for s in _SIDES}
+        sides = {side: encoder or Checkpoint(place) for side, place in places.items()}
+        left, *others = sides.values()
+        if left.family != 'bert' or any(left.model != right.model for right in others):
+            raise UserError(f'{folder}: left and right are not two encoders of the same size')
+        self.config, self.model = left.config, left.model | {'family': self.family} | fields
+        self._ignored = tuple(f'(left|right)/({pattern})' for pattern in left._ignored)
+        self._stored, self._entries, self.shapes = {}, {}, {}
+        for side, one in sides.items():
+            before = f'{side}/'.__add__
+            self._stored |= {before(name): stored for name, stored in one._stored.items()}
+            self._entries |= {before(p): e.renamed(before) for p, e in one._entries.items()}
+            self.shapes |= {before(path): shape for path, shape in one.shapes.items()}
+
+
+def labels(checkpoint: Checkpoint) -> tuple[str, ...]:
     """The labels of a classifier or tagger, in the order of their ids; () for other models.
 
     Where config.json does not name them they are LABEL_0, LABEL_1, ..., as in transformers.
@@ -214,62 +241,7 @@ def labels(checkpoint: 'Checkpoint | Pair') -> tuple[str, ...]:
     return bert.labels(checkpoint.config) or tuple(f'LABEL_{i}' for i in range(count))
 
 
-class Pair:
-    """Two encoders in the subfolders left/ and right/, opened as one dual encoder.
-
-    Args:
-      folder: with the subfolders, or an encoder that both sides share.
-      fields: of the dual encoder's config, those for which an encoder's config.json has no place.
-      encoder: the one that both sides share, where it is open already.
-    """
-
-    def __init__(
-        self,
-        folder: pathlib.Path,
-        fields: Mapping[str, Json] | None = None,
-        encoder: Checkpoint | None = None,
-    ):
-        self.folder = folder
-        fields = dict(fields or {'shared': False})
-        places = {'left': folder} if fields.get('shared') else {s: folder / s for s in _SIDES}
-        self._sides = {side: encoder or Checkpoint(place) for side, place in places.items()}
-        left, *others = self._sides.values()
-        self.config, self.family = left.config, 'dual_encoder'
-        if left.family != 'bert' or any(left.model != right.model for right in others):
-            raise UserError(f'{folder}: left and right are not two encoders of the same size')
-        self.model = left.model | {'family': self.family} | fields
-        self.shapes = self._joined(lambda side: side.shapes)
-
-    def _joined(self, values: Callable[[Checkpoint], Mapping[str, Value]]) -> dict[str, Value]:
-        return {
-            f'{name}/{path}': value
-            for name, side in self._sides.items()
-            for path, value in values(side).items()
-        }
-
-    def read_param(self, path: str) -> np.ndarray:
-        """A parameter of ours, float32."""
-        side, _, rest = path.partition('/')
-        return self._sides[side].read_param(rest)
-
-    def missing(self) -> dict[str, list[str]]:
-        """Our parameters that the files do not give, with the tensors that they lack."""
-        return self._joined(lambda side: side.missing())
-
-    def surplus(self) -> list[str]:
-        """Tensors that our model has no place for."""
-        return list(self._joined(lambda side: dict.fromkeys(side.surplus())))
-
-    def check(self) -> None:
-        """Raises UserError unless the files hold exactly this model."""
-        for side in self._sides.values():
-            side.check()
-
-    def check_tied(self) -> None:
-        """An encoder ties nothing."""
-
-
-def open(spec: str, dual_encoder: Mapping[str, Json] | None = None) -> Checkpoint | Pair:
+def open(spec: str, dual_encoder: Mapping[str, Json] | None = None) -> Checkpoint:
     """The checkpoint in a folder or behind a hub name; see hub.py.
 
     `dual_encoder` has fields of the config of the dual encoder that it is known to be, see Pair.
@@ -279,7 +251,7 @@ def open(spec: str, dual_encoder: Mapping[str, Json] | None = None) -> Checkpoin
     return Pair(folder, dual_encoder) if pair or dual_encoder else Checkpoint(folder)
 
 
-def load_params(checkpoint: Checkpoint | Pair) -> Tree[np.ndarray]:
+def load_params(checkpoint: Checkpoint) -> Tree[np.ndarray]:
     """All parameters, as a tree of float32 arrays.
 
     Raises:

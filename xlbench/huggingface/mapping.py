@@ -20,7 +20,7 @@ import itertools
 import pathlib
 import re
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import ModuleType
 from typing import Any, TypedDict, TypeVar
 
@@ -87,6 +87,11 @@ class Entry:
         elif self.form == 'row':
             value = value[None]
         return list(value) if len(self.tensors) > 1 else [value]
+
+    def renamed(self, rename: Callable[[str], str]) -> Entry:
+        """The entry with other names of its tensors."""
+        both = tuple(map(rename, self.tensors)), tuple(map(rename, self.tied))
+        return dataclasses.replace(self, tensors=both[0], tied=both[1])
 
     def shape(self, ours: tuple[int, ...]) -> tuple[int, ...]:
         """The shape that each of the tensors has for a parameter of ours of this shape."""

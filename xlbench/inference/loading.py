@@ -176,7 +176,7 @@ def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, st
     # First, as a folder without config.json is not a model, whatever its vocabulary.
     source = hf_checkpoint.open(str(place), notes.model if notes else None)
     tokenizer = tokenizers.load(str(place), '')
-    if sentences and isinstance(source, hf_checkpoint.Checkpoint):
+    if sentences and not isinstance(source, hf_checkpoint.Pair):
         prompts = {'left': sentences.left_prompt, 'right': sentences.right_prompt}
         prefixes = {f'{s}_prefix': tokenizer.prompt_ids(p) for s, p in prompts.items() if p}
         both = {'shared': True, **sentences.fields(), **prefixes}  # One encoder is for both sides.
