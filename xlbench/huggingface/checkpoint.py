@@ -2,13 +2,10 @@
 
 import dataclasses
 import functools
-import importlib
 import pathlib
 import re
 import shutil
-import types
 from collections.abc import Iterable, Mapping, Sequence
-from types import ModuleType
 from typing import Any
 
 import flax.linen as nn
@@ -20,7 +17,15 @@ from flax import traverse_util
 from jax.typing import ArrayLike
 
 from xlbench import models
-from xlbench.huggingface import bert, described, hub, marian_files, sentence_files, tensors
+from xlbench.huggingface import (
+    bert,
+    described,
+    generators,
+    hub,
+    marian_files,
+    sentence_files,
+    tensors,
+)
 from xlbench.huggingface.mapping import KINDS, Entry, Special, file_of
 from xlbench.models.bert import BertConfig
 from xlbench.models.dual_encoder import DualEncoder, DualEncoderConfig
@@ -269,16 +274,11 @@ def names(family: str, config: TransformerConfig) -> dict[str, Entry]:
             f'a head of cosines ({head=}) cannot be written for transformers, which '
             'has none; heads that are linear can'
         )
-    file, params = _file_of(family, config), boxed_params(models.of_config(family, config))
-    return file.names(family, config, params) if file is bert else file.KIND.names(params, config)
-
-
-def _file_of(family: str, config: TransformerConfig) -> ModuleType:
-    """The file beside this one for a model of ours."""
     check_family(family)
-    variant = getattr(config, 'variant', '')
-    name = MODEL_TYPES[variant].tensors if variant else FAMILIES[family].tensors
-    return importlib.import_module(f'xlbench.huggingface.{name}')
+    params = boxed_params(models.of_config(family, config))
+    if (kind := FAMILIES[family].tensors) == 'bert':
+        return bert.names(family, config, params)
+    return KINDS[kind].names(params, config)
 
 
 def check_family(family: str) -> None:
@@ -344,7 +344,7 @@ def save(
             encoder = models.config('bert', **{name: getattr(config, name) for name in fields})
             for side, place in bert.folders(config).items():
                 (temporary / place).mkdir(exist_ok=True)
-                _write(temporary / place, 'bert', encoder, params[side], ids, dtype, max_shard)
+                _write(temporary / place, 'bert', encoder, params[side], ids, dtype, max_shard, {})
                 for file in tokenizer_files:
                     if file.name in hub.TOKENIZER_FILES:
                         shutil.copyfile(file, temporary / place / file.name)
@@ -367,7 +367,7 @@ def _write(
     ids: Special,
     dtype: str,
     max_shard: int,
-    generation: Mapping[str, Json] = types.MappingProxyType({}),
+    generation: Mapping[str, Json],
 ) -> None:
     """config.json, generation_config.json and weights of one model."""
     flat = traverse_util.flatten_dict(dict(params), sep='/')
@@ -379,7 +379,8 @@ def _write(
     if family == marian_files.MODEL_TYPE:
         marian_files.write(folder / marian_files.MODEL, config, specs)
         return
-    content = _file_of(family, config).to_config(family, config, ids) | {'dtype': dtype}
+    file = bert if FAMILIES[family].tensors == 'bert' else generators
+    content = file.to_config(family, config, ids) | {'dtype': dtype}
     tensors.write_json(folder / hub.CONFIG, content)
     if generation or content.get('is_encoder_decoder'):
         kept = {key: content[key] for key in _GENERATION_KEYS if content.get(key) is not None}
