@@ -24,14 +24,7 @@ from msgspec import Meta
 from xlbench.models import generator, transformer
 from xlbench.models.attention import Attention, SelfAttention
 from xlbench.models.families import variant_of
-from xlbench.models.layers import (
-    ACTIVATIONS,
-    Dense,
-    Embedding,
-    Mlp,
-    TransformerConfig,
-    with_axes,
-)
+from xlbench.models.layers import ACTIVATIONS, Dense, Embedding, Mlp, TransformerConfig, with_axes
 from xlbench.models.masks import MaskSpec
 from xlbench.models.positions import LearnedPositions, for_each_row
 from xlbench.system import errors
@@ -115,14 +108,8 @@ class DisentangledAttention(SelfAttention):
 
     config: BertConfig
 
-    def __call__(
-        self,
-        x: jax.Array,  # [batch, length, embed]
-        bias: Any = None,  # [2 * relpos_buckets, embed], embedded distances
-        mask: jax.Array | MaskSpec | None = None,  # broadcasts to [batch, heads, length, length]
-        train: bool = False,
-    ) -> jax.Array:  # [batch, length, out_features]
-        """Every position attends to all that its mask leaves it."""
+    def __call__(self, x, bias: Any = None, mask: Any = None, train: bool = False) -> jax.Array:
+        """As SelfAttention; `bias` are embedded distances, [2 * relpos_buckets, embed]."""
         q, k, v = self.project(x)
         of_queries, of_keys, _ = self.project(bias[None], length=None)
         cfg = self.config
