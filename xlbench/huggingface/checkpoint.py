@@ -391,3 +391,56 @@ def _write(
 def _part(entry: Entry, value: ArrayLike, index: int) -> np.ndarray:
     """One of the tensors that a parameter becomes."""
     return entry.split(np.asarray(value))[index]
+
+
+def save_adapter(
+    folder: pathlib.Path, entries: Mapping[str, Entry], leaves: Mapping[str, np.ndarray], base: str
+) -> None:
+    """Writes LoRA adapters as the PEFT library stores them: two matrices for each linear layer.
+
+    `PeftModel.from_pretrained` puts the folder onto the base model. What a fused kernel of ours
+    holds becomes one adapter a part.
+
+    Args:
+      folder: does not exist yet.
+      entries: the family's table, our parameter -> its tensors.
+      leaves: beside each adapted kernel, lora_a [parts?, rank, in], lora_b [parts?, out, rank] and
+        lora_scale [], by their names.
+      base: name or folder of the model that the adapter belongs to.
+
+    Raises:
+      UserError: an adapted kernel is no linear layer of the public model, such as those of GPT-2,
+        which are transposed and hold queries, keys and values in one.
+    """
+    specs: dict[str, tensors.Spec] = {}
+    modules: list[str] = []
+    rank, scale = 0, 0.0
+    for scope in sorted({name.rpartition('/')[0] for name in leaves}):
+        name = f'{scope}/kernel'
+        if name not in entries or entries[name].form != 'same':
+            raise UserError(
+                f'--lora=separate writes adapters of linear layers alone, and the public model has '
+                f'none for {name}; leave the flag out, and the adapter is merged into the weights'
+            )
+        parts = entries[name].tensors
+        a, b = (leaves[f'{scope}/lora_{side}'] for side in 'ab')
+        rank, scale = a.shape[-2], float(leaves[f'{scope}/lora_scale'])
+        for i, tensor in enumerate(parts):
+            modules.append(tensor.removesuffix('.weight'))
+            for side, value in (('A', a), ('B', b)):
+                part = np.asarray(value[i] if len(parts) > 1 else value)
+                name = f'base_model.model.{modules[-1]}.lora_{side}.weight'
+                specs[name] = tensors.Spec(part.shape, part.view)
+    config = {
+        'peft_type': 'LORA',
+        'base_model_name_or_path': base,
+        'r': rank,
+        'lora_alpha': scale * rank,
+        'lora_dropout': 0.0,
+        'bias': 'none',
+        'target_modules': modules,
+        'inference_mode': True,
+    }
+    with locks.atomic_folder(folder) as temporary:
+        tensors.write_json(temporary / 'adapter_config.json', config)
+        tensors.write_file(temporary / 'adapter_model.safetensors', specs)
