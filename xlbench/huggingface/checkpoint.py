@@ -111,10 +111,6 @@ class Checkpoint:
             )
         self.shapes = {path: leaf.value.shape for path, leaf in boxed_params(model).items()}
 
-    def names(self) -> set[str]:
-        """The tensors of the files, as our tables spell them."""
-        return set(self._stored)
-
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape of a tensor in the files."""
         return self._stored[name].shape

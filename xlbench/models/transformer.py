@@ -147,12 +147,6 @@ def checkpointed(layer: type[_Module], remat: str) -> type[_Module]:
     return nn.remat(layer, policy=REMAT[remat], prevent_cse=True, static_argnums=(6,))
 
 
-def layers(layer: type[Layer], cfg: TransformerConfig, count: int) -> list[Layer]:
-    """Makes `count` layers, each recomputed as the config says."""
-    made = checkpointed(layer, cfg.remat)
-    return [made(cfg) for _ in range(count)]
-
-
 def run_layers(
     layers: Sequence[nn.Module],  # bound, of one class
     per_round: int,  # layers of a round of a loop; 0: no loops
@@ -234,7 +228,8 @@ class Stack(nn.Module):
         return ''
 
     def setup(self):
-        self.layers = layers(self.layer, self.config, getattr(self.config, self.depth))
+        made = checkpointed(self.layer, self.config.remat)
+        self.layers = [made(self.config) for _ in range(getattr(self.config, self.depth))]
         self.dropout = dropout(self.config, self.config.dropout_rate)
         if self.norm_name:
             setattr(self, self.norm_name, self.config.norm())
