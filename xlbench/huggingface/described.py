@@ -145,8 +145,7 @@ def describe(spec: str) -> Described:
         folder = hub.fetch(spec, (*_FILES, *hub.TOKENIZER_FILES), all_of=[(hub.CONFIG,)])
     if is_here and (marian := marian_files.find(folder)):
         return Described(spec, fields(marian_files.read(marian)[0]), {})
-    sentences = sentence_files.read(folder)
-    encoder = sentences.encoder if sentences else folder
+    encoder, sentences = sentence_files.read(folder) or (folder, {})
     if not untrusted.file(encoder, hub.CONFIG):
         raise UserError(f'{spec} has no {hub.CONFIG}, so it holds no checkpoint of one model')
     if encoder != folder and not is_here:
@@ -155,4 +154,4 @@ def describe(spec: str) -> Described:
     if not config.get('model_type'):
         raise UserError(f'{encoder / hub.CONFIG} has no model_type, so it holds no model')
     start = str(encoder) if encoder != folder else spec
-    return Described(start, fields(config), sentences.fields() if sentences else {})
+    return Described(start, fields(config), sentences)
