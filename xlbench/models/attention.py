@@ -278,11 +278,15 @@ class SelfAttention(Attention):
         The rows are batch * beams. Each hypothesis looks at the places of all beams of its example,
         and the mask leaves it those that hold its own tokens: so no key or value ever moves.
         """
-        batch = len(past['key'])
-        q, key, value = self.project(x.reshape(batch, -1, x.shape[-1]), length=None)
+        by_example = x.reshape(len(past['key']), -1, x.shape[-1])
+        q, key, value = self.project(by_example, bias, length=None)
         past = grown(past, key, value, place)
-        y = step_attention(q, past['key'], past['value'], bias, mask)
+        y = self.over(q, past, bias, mask)
         return self.out(join_heads(y)).reshape(x.shape[0], 1, -1), past
+
+    def over(self, q: jax.Array, past: KeysValues, bias: Bias, mask: jax.Array) -> jax.Array:
+        """The results of a step's queries [batch, heads, beams, head_dim], in the same shape."""
+        return step_attention(q, past['key'], past['value'], bias, mask)
 
 
 class CrossAttention(Attention):

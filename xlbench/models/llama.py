@@ -188,28 +188,17 @@ class SharedAttention(attention.SelfAttention):
         weights = jax.nn.softmax(logits, axis=-1).astype(v.dtype)
         return dot_heads(weights, v, (3, 2)).astype(q.dtype)
 
-    def step(
-        self, x, past: attention.KeysValues, place, bias: Any = None, mask: Any = None
-    ) -> tuple[jax.Array, attention.KeysValues]:
-        """Attention of one new token over earlier ones and itself; see SelfAttention.step.
-
-        The bias is the rotation of the rows, and [batch, 1, 1, places], what a window hides.
-        """
-        cfg, batch = self.config, len(past['key'])
+    def over(self, q, past: attention.KeysValues, bias, mask: jax.Array) -> jax.Array:
+        del bias  # Queries are rotated by now. Those that share a key are further rows of it.
+        cfg, beams = self.config, q.shape[2]
         share = cfg.num_heads // cfg.num_kv_heads
-        by, window = bias
-        q, k, v = self.project(x.reshape(batch, -1, x.shape[-1]), by, length=None)
-        past = attention.grown(past, k, v, place)
-        # The queries that share a key are further rows of it.
-        beams = q.shape[2]
-        q = q.reshape(batch, cfg.num_kv_heads, share * beams, cfg.head_dim)
-        mask = jnp.tile(mask + window, (1, 1, share, 1))
+        rows = q.reshape(len(q), cfg.num_kv_heads, share * beams, cfg.head_dim)
+        mask = jnp.tile(mask, (1, 1, share, 1))
         if cfg.attention_softcap:
-            y = self._capped(q, past['key'], past['value'], mask, 2)
+            y = self._capped(rows, past['key'], past['value'], mask, 2)
         else:
-            y = attention.step_attention(q, past['key'], past['value'], None, mask)
-        y = y.reshape(batch, cfg.num_heads, beams, cfg.head_dim)
-        return self.out(attention.join_heads(y)).reshape(x.shape[0], 1, -1), past
+            y = attention.step_attention(rows, past['key'], past['value'], None, mask)
+        return y.reshape(q.shape)
 
 
 class Layer(gpt2.Layer):
@@ -243,6 +232,11 @@ class Layer(gpt2.Layer):
         if self.config.post_norms:
             y = (self.attention_post_norm if norm is self.attention_norm else self.mlp_post_norm)(y)
         return x + y
+
+    def step(self, x, past, source, bias, mask, cross_mask, place):
+        """The layer for one token; the bias is its rotation, and what a window hides."""
+        by, window = bias
+        return super().step(x, past, source, by, mask + window, cross_mask, place)
 
     def prefill(self, x, bias, mask) -> tuple[jax.Array, attention.KeysValues]:
         return super().prefill(x, bias[self.windowed], mask[self.windowed])
