@@ -284,6 +284,14 @@ class SelfAttention(Attention):
         y = self.over(q, past, bias, mask)
         return self.out(join_heads(y)).reshape(x.shape[0], 1, -1), past
 
+    def empty(self, source: KeysValues, places: int) -> KeysValues:
+        """The past of texts that have no token yet, of the type of the source's."""
+        batch, heads, _, head_dim = source['value'].shape
+        return {
+            'key': jnp.zeros((batch, heads, head_dim, places), source['value'].dtype),
+            'value': jnp.zeros((batch, heads, places, head_dim), source['value'].dtype),
+        }
+
     def over(self, q: jax.Array, past: KeysValues, bias: Bias, mask: jax.Array) -> jax.Array:
         """The results of a step's queries [batch, heads, beams, head_dim], in the same shape."""
         return step_attention(q, past['key'], past['value'], bias, mask)

@@ -136,9 +136,9 @@ class Ssru(nn.Module):
         value = lax.dynamic_update_slice_in_dim(past['value'], state[:, None], place, axis=2)
         return nn.relu(state).astype(x.dtype).reshape(x.shape), {**past, 'value': value}
 
-    @nn.nowrap
-    def empty(self, batch: int, places: int) -> KeysValues:
-        """The past of a text that has no token yet: room for states, and no keys."""
+    def empty(self, source: KeysValues, places: int) -> KeysValues:
+        """The past of texts that have no token yet: room for states, and no keys."""
+        batch = len(source['value'])
         return {
             'key': jnp.zeros((batch, 1, 0, places), jnp.float32),
             'value': jnp.zeros((batch, 1, places, self.config.emb_dim), jnp.float32),
@@ -177,11 +177,6 @@ class DecoderLayer(Layer):
     def _attention(self, kind: type[Attention]) -> nn.Module:
         recurrent = kind is SelfAttention and self.config.ssru
         return Ssru(self.config) if recurrent else super()._attention(kind)
-
-    def empty(self, source: KeysValues, places: int) -> KeysValues:
-        if self.config.ssru:
-            return self.self_attention.empty(len(source['value']), places)
-        return super().empty(source, places)
 
 
 class Stack(transformer.Stack):

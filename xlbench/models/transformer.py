@@ -106,14 +106,6 @@ class Layer(nn.Module):
         _, attention = self.parts[1]
         return as_past(*attention.keys_values(encoded))
 
-    def empty(self, source: KeysValues, places: int) -> KeysValues:
-        """Keys and values of texts that have no token yet, of the type of the source's."""
-        batch, heads, _, head_dim = source['value'].shape
-        return {
-            'key': jnp.zeros((batch, heads, head_dim, places), source['value'].dtype),
-            'value': jnp.zeros((batch, heads, places, head_dim), source['value'].dtype),
-        }
-
     def _before(self, norm: nn.Module, x: jax.Array) -> jax.Array:
         return norm(x) if self.pre_norm else x
 
@@ -389,7 +381,8 @@ class Decoder(Stack):
     ) -> Cache:
         """The cache before the first token."""
         cross = [layer.source_keys_values(encoded) for layer in self.layers]
-        empty = self.layers[0].empty(cross[0], max_length * beams)
+        _, attention = self.layers[0].parts[0]
+        empty = attention.empty(cross[0], max_length * beams)
         return {
             'index': jnp.zeros((), jnp.int32),
             'origin': jnp.zeros((len(cross[0]['value']), beams, max_length), jnp.int32),
