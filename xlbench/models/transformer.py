@@ -330,17 +330,12 @@ class Decoder(Stack):
     fuses_source: ClassVar[bool] = True
 
     def __call__(
-        self,
-        tokens: jax.Array,  # [batch, targets]
-        encoded: Source,
-        encoder_segment_ids: jax.Array | None = None,  # [batch, inputs]
-        segment_ids: jax.Array | None = None,  # [batch, targets]
-        positions: jax.Array | None = None,  # [batch, targets]
-        *,
-        train: bool = False,
-        **about: jax.Array,
-    ) -> jax.Array:  # [batch, targets, emb_dim]
-        """Target tokens -> states of the last layer; `about` is what else `embed` reads."""
+        self, tokens, encoded, encoder_segment_ids, segment_ids, positions, *, train, **about
+    ) -> jax.Array:
+        """Target tokens -> states of the last layer [batch, targets, emb_dim].
+
+        Arguments are those of Generator.decode; `about` is what else `embed` reads.
+        """
         mask = self.own_mask(tokens, segment_ids, train, causal=True)
         cross_mask: Any = MaskSpec(segment_ids, encoder_segment_ids)
         if not (self.fuses_source and self.takes_fused(tokens, encoded.shape[1], train)):
@@ -373,13 +368,9 @@ class Decoder(Stack):
         return [None] * len(self.layers)
 
     def init_cache(
-        self,
-        encoded: Source,
-        encoder_segment_ids: jax.Array | None,  # [batch, inputs]
-        max_length: int,
-        beams: int,
+        self, encoded: Source, encoder_segment_ids: Any, max_length: int, beams: int
     ) -> Cache:
-        """The cache before the first token."""
+        """The cache before the first token; arguments as in Generator.init_cache."""
         cross = [layer.source_keys_values(encoded) for layer in self.layers]
         _, attention = self.layers[0].parts[0]
         empty = attention.empty(cross[0], max_length * beams)
