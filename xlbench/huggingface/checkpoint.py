@@ -17,15 +17,8 @@ from flax import traverse_util
 from jax.typing import ArrayLike
 
 from xlbench import models
-from xlbench.huggingface import (
-    bert,
-    described,
-    generators,
-    hub,
-    marian_files,
-    sentence_files,
-    tensors,
-)
+from xlbench.huggingface import bert, generators, hub, marian_files, sentence_files, tensors
+from xlbench.huggingface.described import read_config
 from xlbench.huggingface.mapping import KINDS, Entry, Special, file_of
 from xlbench.models.bert import BertConfig
 from xlbench.models.dual_encoder import DualEncoder, DualEncoderConfig
@@ -72,7 +65,7 @@ class Checkpoint:
             if not untrusted.file(folder, hub.CONFIG):
                 why = f'has no {hub.CONFIG}, so it holds no Hugging Face checkpoint'
                 raise UserError(f'{folder} {why}')
-            self.config, found = described.read_config(folder / hub.CONFIG), None
+            self.config, found = read_config(folder / hub.CONFIG), None
         if self.config.get('model_type') is None:
             why = 'has no model_type, so the folder holds no model of Hugging Face'
             if 'scored' in self.config:
