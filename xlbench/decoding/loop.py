@@ -32,19 +32,12 @@ DecodeStep = Callable[[Cache, jax.Array], tuple[jax.Array, Cache]]
 
 
 class State(NamedTuple, Generic[Texts]):
-    """State that a step reads and returns.
+    """State that a step reads and returns."""
 
-    Attributes:
-      position: [], tokens made so far.
-      examples: [n] int32, which examples of the batch are here.
-      texts: of these.
-      cache: of these, the model's.
-    """
-
-    position: jax.Array
-    examples: jax.Array
-    texts: Texts
-    cache: Cache
+    position: jax.Array  # [], tokens made so far
+    examples: jax.Array  # [n] int32, which examples of the batch are here
+    texts: Texts  # of these
+    cache: Cache  # of these, the model's
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,31 +45,22 @@ class Batch:
     """A batch of examples whose texts are to be made, and the loops that it goes through.
 
     Attributes:
-      apply: the model's, parameters bound; `lengths` and `sizes` need it.
-      step: of the model, likewise.
-      cache: the model's before the first token, for the hypotheses of all examples and max_length
-        tokens.
-      rules: of the texts, with the options.
-      start_ids: [batch], what the first step is fed.
-      pad_id: fills a text after its end.
-      empty: [batch], True for examples of padding, which are not waited for.
       lengths: ascending numbers of tokens, below those of a whole text; after each of them, the
         cache gets more room.
       sizes: descending numbers of examples, below the batch's; when no more than such a number
         still grow, the others leave.
-      fixed: names of the entries of the cache that no step changes.
     """
 
-    apply: Callable[..., Any]
-    step: DecodeStep
-    cache: Cache
-    rules: Rules
-    start_ids: jax.Array
-    pad_id: int
-    empty: jax.Array
+    apply: Callable[..., Any]  # the model's, parameters bound; `lengths` and `sizes` need it
+    step: DecodeStep  # of the model, likewise
+    cache: Cache  # before the first token, for all hypotheses and max_length tokens
+    rules: Rules  # of the texts, with the options
+    start_ids: jax.Array  # [batch], what the first step is fed
+    pad_id: int  # fills a text after its end
+    empty: jax.Array  # [batch], True for examples of padding, which are not waited for
     lengths: Sequence[int] = ()
     sizes: Sequence[int] = ()
-    fixed: Collection[str] = ()
+    fixed: Collection[str] = ()  # names of the entries of the cache that no step changes
 
     def begun(self, count: int) -> jax.Array:
         """Texts [batch, count, 1 + max_length] int32 that have their start token alone."""

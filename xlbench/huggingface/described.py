@@ -9,10 +9,9 @@ not read may hold anything. transformers' AutoConfig is not used: it fills in ev
 that a damaged file would pass for a model of other sizes.
 """
 
-import dataclasses
 import os
 import pathlib
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -118,19 +117,12 @@ def read_config(path: pathlib.Path) -> dict[str, Json]:
 _FILES = (hub.CONFIG, *sentence_files.NAMES)
 
 
-@dataclasses.dataclass(frozen=True)
-class Described:
-    """A checkpoint, as its small files describe it.
+class Described(NamedTuple):
+    """A checkpoint, as its small files describe it."""
 
-    Attributes:
-      start: the folder or name, for init_from and config.data.vocabulary.
-      model: arguments of models.build.
-      sentences: fields of a dual encoder, where the folder is of sentence-transformers.
-    """
-
-    start: str
-    model: dict[str, Json]
-    sentences: dict[str, Json]
+    start: str  # The folder or name, for init_from and config.data.vocabulary.
+    model: dict[str, Json]  # Arguments of models.build.
+    sentences: dict[str, Json]  # Fields of a dual encoder, of a folder of sentence-transformers.
 
 
 def describe(spec: str) -> Described:
