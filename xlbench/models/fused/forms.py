@@ -11,23 +11,16 @@ from jax.experimental import pallas as pl
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """The sizes of one call on one device.
-
-    Attributes:
-      batch, heads, head_dim: as they are.
-      queries, keys: lengths without what fills blocks.
-      block_q, block_k: of a tile.
-      causal: whether a query sees no later key.
-    """
+    """The sizes of one call on one device."""
 
     batch: int
     heads: int
     head_dim: int
-    queries: int
+    queries: int  # The length without what fills blocks; so is that of keys.
     keys: int
-    block_q: int
+    block_q: int  # Of a tile.
     block_k: int
-    causal: bool
+    causal: bool  # Whether a query sees no later key.
 
     @classmethod
     def of(
