@@ -66,11 +66,6 @@ class Checkpoint:
                 why = f'has no {hub.CONFIG}, so it holds no Hugging Face checkpoint'
                 raise UserError(f'{folder} {why}')
             self.config, found = read_config(folder / hub.CONFIG), None
-        if self.config.get('model_type') is None:
-            why = 'has no model_type, so the folder holds no model of Hugging Face'
-            if 'scored' in self.config:
-                why = "is of xlbench.score, so the folder holds a system's scores and no model"
-            raise UserError(f'{folder / hub.CONFIG} {why}')
         module = file_of(self.config['model_type'])
         self.model: Fields = module.from_config(self.config)
         self.family: str = self.model['family']

@@ -103,13 +103,19 @@ Config = msgspec.defstruct('Config', _HALVES, bases=(_Half,))
 
 
 def read_config(path: pathlib.Path) -> dict[str, Json]:
-    """The content of a config.json whose keys are of their declared types and ranges.
+    """The content of a model's config.json whose keys are of their declared types and ranges.
 
     Raises:
-      UserError: it cannot be read, or a key holds something else.
+      UserError: it cannot be read, is of no model, or a key holds something else.
     """
     files.read_json(path, Config)
-    return files.read_json(path, dict)
+    content = files.read_json(path, dict)
+    if not content.get('model_type'):
+        why = 'has no model_type, so the folder holds no model of Hugging Face'
+        if 'scored' in content:
+            why = "is of xlbench.score, so the folder holds a system's scores and no model"
+        raise UserError(f'{path} {why}')
+    return content
 
 
 # ---------------------------------------------------------------------------------- all small files
@@ -142,8 +148,5 @@ def describe(spec: str) -> Described:
         raise UserError(f'{spec} has no {hub.CONFIG}, so it holds no checkpoint of one model')
     if encoder != folder and not is_here:
         raise UserError(f'{spec} has its encoder in a subfolder; fetch it, and name that folder')
-    config = read_config(encoder / hub.CONFIG)
-    if not config.get('model_type'):
-        raise UserError(f'{encoder / hub.CONFIG} has no model_type, so it holds no model')
     start = str(encoder) if encoder != folder else spec
-    return Described(start, fields(config), sentences)
+    return Described(start, fields(read_config(encoder / hub.CONFIG)), sentences)
