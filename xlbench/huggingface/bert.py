@@ -145,19 +145,6 @@ def from_config(config: Mapping[str, Json]) -> Fields:
     return fields
 
 
-def labels(config: Mapping[str, Json]) -> tuple[str, ...]:
-    """The labels of a head, in the order of their ids; () where config.json names none.
-
-    Raises:
-      UserError: its id2label is not a text for each of 0, 1, 2, ...
-    """
-    given = config.get('id2label') or {}
-    ids = [str(i) for i in range(len(given))] if isinstance(given, Mapping) else None
-    if ids is None or given.keys() != set(ids) or not all(isinstance(given[i], str) for i in ids):
-        raise UserError('config.json: id2label is not an object with a text for each of 0, 1, ...')
-    return tuple(given[i] for i in ids)
-
-
 def _halves(config: Mapping[str, Json]) -> Fields:
     """The fields that encoder and decoder of an encoder-decoder have in common."""
     for half in ('encoder', 'decoder'):

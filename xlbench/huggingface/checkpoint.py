@@ -219,7 +219,8 @@ def labels(checkpoint: Checkpoint) -> tuple[str, ...]:
     Where config.json does not name them they are LABEL_0, LABEL_1, ..., as in transformers.
 
     Raises:
-      UserError: the head is not one that chooses a single label.
+      UserError: the head is not one that chooses a single label, or id2label is not a text for each
+        of 0, 1, 2, ...
     """
     if checkpoint.family not in ('sequence_classifier', 'token_classifier'):
         return ()
@@ -227,7 +228,10 @@ def labels(checkpoint: Checkpoint) -> tuple[str, ...]:
     if kind in ('regression', 'multi_label_classification') or count < 2:
         why = f'its problem_type is {kind}' if kind else f'it has {count} label, for regression'
         raise UserError(f'{checkpoint.folder} chooses no single label: {why}')
-    return bert.labels(checkpoint.config) or tuple(f'LABEL_{i}' for i in range(count))
+    given = checkpoint.config.get('id2label') or {str(i): f'LABEL_{i}' for i in range(count)}
+    if given.keys() != {str(i) for i in range(len(given))}:
+        raise UserError('config.json: id2label is not an object with a text for each of 0, 1, ...')
+    return tuple(given[str(i)] for i in range(len(given)))
 
 
 def open(spec: str, dual_encoder: Mapping[str, Json] | None = None) -> Checkpoint:
