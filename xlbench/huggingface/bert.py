@@ -47,7 +47,7 @@ def rename(name: str) -> str:
 # ---------------------------------------------------------------------------------------- the names
 
 
-def names(family: str, config: BertConfig, params: Collection[str]) -> dict[str, Entry]:
+def names(family: str, config: Any, params: Collection[str]) -> dict[str, Entry]:
     """Our parameter -> its tensors; see Kind.names."""
     kind = _kind(family, config)
     if family == 'bert':

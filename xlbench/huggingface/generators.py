@@ -32,7 +32,8 @@ def to_config(family: str, config: Any, ids: Special) -> dict[str, Json]:
     """The content of config.json for a model of ours."""
     name = FAMILIES[family].tensors
     kind, model_type = KINDS[name], _MODEL_TYPES.get(family, family)
-    content = {'architectures': [kind.architectures[model_type]], 'model_type': model_type}
+    content: dict[str, Json] = {'architectures': [kind.architectures[model_type]]}
+    content['model_type'] = model_type
     if name in ('t5', 'bart'):
         content['is_encoder_decoder'] = True
     return content | kind.written(config) | _FORMS[name][1](family, config, ids)

@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+from typing import Any
 
 import flax.linen as nn
 import jax
@@ -292,7 +293,7 @@ class SelfAttention(Attention):
             'value': jnp.zeros((batch, heads, places, head_dim), source['value'].dtype),
         }
 
-    def over(self, q: jax.Array, past: KeysValues, bias: Bias, mask: jax.Array) -> jax.Array:
+    def over(self, q: jax.Array, past: KeysValues, bias: Bias, mask: Any) -> jax.Array:
         """The results of a step's queries [batch, heads, beams, head_dim], in the same shape."""
         return step_attention(q, past['key'], past['value'], bias, mask)
 

@@ -188,7 +188,7 @@ class SharedAttention(attention.SelfAttention):
         weights = jax.nn.softmax(logits, axis=-1).astype(v.dtype)
         return dot_heads(weights, v, (3, 2)).astype(q.dtype)
 
-    def over(self, q, past: attention.KeysValues, bias, mask: jax.Array) -> jax.Array:
+    def over(self, q, past: attention.KeysValues, bias, mask: Any) -> jax.Array:
         del bias  # Queries are rotated by now. Those that share a key are further rows of it.
         cfg, beams = self.config, q.shape[2]
         share = cfg.num_heads // cfg.num_kv_heads
