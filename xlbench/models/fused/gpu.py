@@ -293,7 +293,7 @@ def backward(
     d_q, d_k = (jax.ShapeDtypeStruct(x.shape, out_dtype) for x in (q, k))
 
     def run(kernel, grid, rows, texts_q, texts_k, statistic, outs, products) -> list[jax.Array]:
-        """What a kernel writes that reads these parts of texts and of statistics."""
+        """Runs a kernel that reads these parts of texts and of statistics."""
         small = _small(rows, *arrays[3:6])
         specs = [texts_q, texts_k, texts_k, *small, texts_q, statistic, statistic]
         return _call(kernel, form, grid, specs, outs, arrays, products)
