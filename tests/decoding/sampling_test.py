@@ -10,7 +10,7 @@ import stand_ins
 from scipy import stats
 
 from xlbench import decoding
-from xlbench.decoding import sampling
+from xlbench.decoding import loop, sampling
 from xlbench.decoding.rules import Rules
 
 PAD, EOS, START = 0, 1, 2
@@ -39,10 +39,10 @@ STEP_LOG_PROBABILITY = 2.0 - np.log(np.exp(2.0) + 7)
 
 def greedily(step, cache, batch_size, max_length):
     options = decoding.Options(max_length=max_length)
+    starts, empty = jnp.full(batch_size, START), jnp.zeros(batch_size, bool)
     return sampling.one_by_one(
-        step, cache, options, Rules(options, EOS), batch_size=batch_size, start_id=START,
-        pad_id=PAD, empty=jnp.zeros(batch_size, bool),
-    )  # fmt: skip
+        loop.Batch(None, step, cache, Rules(options, EOS), starts, PAD, empty)
+    )
 
 
 @pytest.mark.parametrize('jit', [False, True])

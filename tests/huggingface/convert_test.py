@@ -18,7 +18,7 @@ from nightly import nightly
 
 from xlbench import config as config_lib, convert, models, runs
 from xlbench.data import tokenizers
-from xlbench.huggingface import checkpoint, peft, tensors
+from xlbench.huggingface import checkpoint, tensors
 from xlbench.models import lora
 from xlbench.system import errors
 from xlbench.training import checkpoints
@@ -279,7 +279,7 @@ def test_lora_is_separate(adapted, tmp_path):
     np.testing.assert_array_equal(arrays[name], mlp['lora_b'])
     entries = checkpoint.names('mt5', fresh('mt5', vocab_size=128)[0].config)
     with pytest.raises(errors.UserError, match='has none for head/kernel; leave the flag out'):
-        peft.adapter(entries, {'head/lora_a': np.ones((2, 3))}, 'x')
+        checkpoint.save_adapter(tmp_path / 'x', entries, {'head/lora_a': np.ones((2, 3))}, 'x')
 
 
 @pytest.mark.parametrize(

@@ -63,8 +63,8 @@ def test_ids_states_and_vectors_equal_pytorch(folder):
     if 'pooled' in golden:
         pooled = model.apply({'params': params}, states, method='pool')
         np.testing.assert_allclose(pooled, golden['pooled'], atol=1e-4, rtol=0)
-    sentences = sentence_files.read(folder)
-    assert (sentences.pooling, sentences.normalize) == ('mean', True)
+    _, sentences = sentence_files.read(folder)
+    assert (sentences['pooling'], sentences['normalize']) == ('mean', True)
 
 
 # ---------------------------------------------------------------------------------- on real texts

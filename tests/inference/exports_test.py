@@ -433,9 +433,9 @@ def test_sentence_encoders(tmp_path, replies_root, shared):
     np.testing.assert_allclose(again.relevance(messages, replies), relevance, rtol=1e-6)
     sides = ('', '') if shared else ('left', 'right')
     for side in sides:  # As sentence-transformers has them.
-        about = sentence_files.read(folder / side)
+        _, about = sentence_files.read(folder / side)
         cfg = ours._opened.model.config
-        assert (about.pooling, about.normalize) == (cfg.pooling, cfg.normalize)
+        assert (about['pooling'], about['normalize']) == (cfg.pooling, cfg.normalize)
     tokenizer = tokenizers.load('sample', str(replies_root))
     for side, texts in zip(sides, (messages, replies), strict=True):
         found = auto_tokenizer(folder / side)(texts).input_ids

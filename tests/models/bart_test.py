@@ -10,7 +10,7 @@ import references
 
 from xlbench import models
 from xlbench.data import features
-from xlbench.huggingface import bart as bart_names
+from xlbench.huggingface import generators, mapping
 from xlbench.models import bart, masks
 from xlbench.system import errors
 
@@ -19,7 +19,7 @@ IDS = dict(pad_id=1, bos_id=0, eos_id=2, decoder_start_id=2, forced_bos_id=59, f
 
 
 def test_names_of_headless_checkpoints_get_their_first_word():
-    rename = bart_names.KIND.rename
+    rename = mapping.KINDS['bart'].rename
     assert rename('encoder.layers.0.fc1.weight') == 'model.encoder.layers.0.fc1.weight'
     assert rename('shared.weight') == 'model.shared.weight'
     for name in ('model.decoder.embed_tokens.weight', 'lm_head.weight', 'final_logits_bias'):
@@ -30,9 +30,9 @@ def test_names_of_headless_checkpoints_get_their_first_word():
 def test_config_survives_the_round_trip(family):
     for size in models.SIZES[family]:
         config = models.config(family, size)
-        written = bart_names.to_config(family, config, IDS)
+        written = generators.to_config(family, config, IDS)
         assert written['model_type'] == family and written['forced_bos_token_id'] == 59
-        back = bart_names.from_config(written)
+        back = generators.from_config(written)
         assert back.pop('family') == family
         assert models.config(family, **back) == config
 
@@ -52,24 +52,24 @@ def test_config_survives_the_round_trip(family):
     ],
 )
 def test_unsupported_configs_are_named(change, message):
-    config = bart_names.to_config('marian', models.config('marian', 'sample'), IDS)
+    config = generators.to_config('marian', models.config('marian', 'sample'), IDS)
     with pytest.raises(errors.UserError) as error:
-        bart_names.from_config(config | change)
+        generators.from_config(config | change)
     assert message in str(error.value)
 
 
 def test_what_old_configs_leave_out_is_filled_in():
-    config = bart_names.to_config('bart', models.config('bart', 'base'), IDS)
+    config = generators.to_config('bart', models.config('bart', 'base'), IDS)
     for key in ('scale_embedding', 'init_std', 'dropout', 'tie_word_embeddings'):
         del config[key]
-    built = models.build(**bart_names.from_config(config | {'normalize_before': False}))
+    built = models.build(**generators.from_config(config | {'normalize_before': False}))
     assert built.config == models.config('bart', 'base')
 
 
 def test_models_that_transformers_lacks_are_not_written():
     for field, value in {'pre_norm': True, 'head_dim': 16}.items():
         with pytest.raises(errors.UserError, match=f'a bart model with {field}={value} cannot be'):
-            bart_names.to_config('bart', models.config('bart', 'sample', **{field: value}), IDS)
+            generators.to_config('bart', models.config('bart', 'sample', **{field: value}), IDS)
 
 
 # ------------------------------- mBART-25, whose language stands behind the text, and Unicoder-xDAE

@@ -10,7 +10,7 @@ import references
 from xlbench import models
 from xlbench.data import features
 from xlbench.decoding import loop
-from xlbench.huggingface import checkpoint, gpt2 as gpt2_names
+from xlbench.huggingface import checkpoint, generators
 from xlbench.models import gpt2
 from xlbench.system import errors
 from xlbench.training import objectives
@@ -163,8 +163,8 @@ def test_texts_beyond_the_positions_are_refused(params):
 
 def test_config_json_both_ways():
     ids = dict(pad_id=EOS, eos_id=EOS, bos_id=None)
-    content = gpt2_names.to_config('gpt2', MODEL.config, ids)
-    fields = gpt2_names.from_config(content)
+    content = generators.to_config('gpt2', MODEL.config, ids)
+    fields = generators.from_config(content)
     assert fields.pop('family') == 'gpt2'
     assert gpt2.Gpt2Config(**fields) == MODEL.config
     for change, message in (
@@ -175,4 +175,4 @@ def test_config_json_both_ways():
         ({'n_layer': None}, "config.json lacks 'n_layer'"),
     ):
         with pytest.raises(errors.UserError, match=message):
-            gpt2_names.from_config(content | change)
+            generators.from_config(content | change)

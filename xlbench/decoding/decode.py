@@ -96,34 +96,32 @@ def decode(
         about = {}
         if model.reads_languages and 'decoder_language_ids' in batch:
             about['decoder_language_ids'] = batch['decoder_language_ids']
-        size, count = segments.shape[0], options.hypotheses
-        cache = apply(encoded, segments, options.max_length, count, **about, method='init_cache')
-        decode_step = model.steps(params, size * count, options.max_length, copies)
+        size, count, length = segments.shape[0], options.hypotheses, options.max_length
+        cache = apply(encoded, segments, length, count, **about, method='init_cache')
         starts = jnp.broadcast_to(jnp.asarray(start_id, jnp.int32), (size,))
         empty = ~jnp.any(segments > 0, axis=1)
         if model.decoder_only:
             starts = batch['decoder_input_tokens'][:, 0]
             empty = batch['decoder_segment_ids'][:, 0] == 0
-        rules = Rules(options, eos_id, forced_first)
-        loops = loop.Loops(
-            lengths=loop.lengths(cache, options.max_length),
-            resize=functools.partial(apply, method='resize'),
-            sizes=loop.sizes(params, size, count * options.max_length),
-            take=functools.partial(apply, method='take_examples'),
+        begun = loop.Batch(
+            apply,
+            model.steps(params, size * count, length, copies),
+            cache,
+            Rules(options, eos_id, forced_first),
+            starts,
+            pad_id,
+            empty,
+            lengths=loop.lengths(cache, length),
+            sizes=loop.sizes(params, size, count * length),
             fixed=model.fixed,
         )
-        batch_of: dict[str, Any] = dict(
-            batch_size=size, start_id=starts, pad_id=pad_id, empty=empty, loops=loops
-        )
         if options.num_beams > 1:
-            return Decoded(*beam_search(decode_step, cache, options, rules, **batch_of))
+            return Decoded(*beam_search(begun))
         keys = None
         if options.method == 'sample':
             rng = jax.random.key(options.seed) if rng is None else rng
             keys = sampling.row_keys(rng, batch.get('example_index', jnp.arange(size)), count)
-        tokens, scores = sampling.one_by_one(
-            decode_step, cache, options, rules, keys, **batch_of
-        )
+        tokens, scores = sampling.one_by_one(begun, keys)
         return Decoded(tokens, scores, scores)
 
 

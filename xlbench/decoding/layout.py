@@ -8,12 +8,12 @@ Instead, the layout of the parameters is changed once for each batch, see `Layou
 import contextlib
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import NamedSharding, PartitionSpec
 
 from xlbench.parallel import partitioning
 from xlbench.system.trees import Params, Shapes
@@ -80,47 +80,34 @@ def layout_of(model: nn.Module, params: Params | Shapes) -> Layout:
     shardings = [x for x in found if isinstance(x, NamedSharding)]
     if not shardings or len(shardings) < len(leaves):
         return AS_TRAINED
-    mesh = shardings[0].mesh
-    read = [leaf for path, leaf in leaves if path[0].key != 'encoder']
-    if mesh.shape.get('fsdp', 1) == 1 or not any(_cut_by(leaf, 'fsdp') for leaf in read):
+    mesh, cfg = shardings[0].mesh, model.config
+    both = zip(leaves, shardings, strict=True)
+    read = [(leaf, sharding.spec) for (path, leaf), sharding in both if path[0].key != 'encoder']
+    if mesh.shape.get('fsdp', 1) == 1 or not any(_cut_by('fsdp', spec) for _, spec in read):
         return AS_TRAINED
-    whole = sum(_gathered_bytes(leaf, model.config.operands) for leaf in read)
-    if whole <= FEW:
-        kind = 'whole'
-    elif _divides(model.config.num_heads, read, mesh):
+    # Numbers in a device's parts of the parameters when `fsdp` no longer cuts them.
+    tensor = [(leaf, _cut_by('tensor', spec)) for leaf, spec in read]
+    numbers = sum(leaf.size // (mesh.shape['tensor'] if cut else 1) for leaf, cut in tensor)
+    whole = numbers * jnp.dtype(cfg.operands).itemsize
+    # fsdp and tensor together are to divide the heads, and all that tensor cuts.
+    parts = math.prod(mesh.shape[axis] for axis in _BY_HEADS)
+    divided = [cfg.num_heads, *(leaf.shape[place] for leaf, cut in tensor for place in cut)]
+    if whole > FEW and not any(size % parts for size in divided):
         kind = 'by_heads'
     elif whole <= MOST:
         kind = 'whole'
     else:
         return AS_TRAINED
-    cut = _BY_HEADS if kind == 'by_heads' else 'tensor'
-    return Layout(kind, tuple(_respecified(sharding.spec, cut) for sharding in shardings))
+    now = _BY_HEADS if kind == 'by_heads' else 'tensor'
+    return Layout(kind, tuple(_respecified(sharding.spec, now) for sharding in shardings))
 
 
-def _cut_by(leaf: jax.Array | jax.ShapeDtypeStruct, axis: str) -> list[int]:
+def _cut_by(axis: str, spec: PartitionSpec) -> list[int]:
     """The axes of a parameter that an axis of the mesh cuts."""
-    assert isinstance(leaf.sharding, NamedSharding)
-    parts = map(partitioning.axes_of, leaf.sharding.spec)
-    return [place for place, axes in enumerate(parts) if axis in axes]
+    return [place for place, part in enumerate(spec) if axis in partitioning.axes_of(part)]
 
 
-def _gathered_bytes(leaf: jax.Array | jax.ShapeDtypeStruct, dtype: str) -> int:
-    """Bytes of a device's part of a parameter when `fsdp` no longer cuts it."""
-    assert isinstance(leaf.sharding, NamedSharding)
-    tensor = leaf.sharding.mesh.shape['tensor'] if _cut_by(leaf, 'tensor') else 1
-    return leaf.size // tensor * jnp.dtype(dtype).itemsize
-
-
-def _divides(
-    num_heads: int, leaves: Sequence[jax.Array | jax.ShapeDtypeStruct], mesh: Mesh | AbstractMesh
-) -> bool:
-    """Returns whether fsdp and tensor together divide the heads, and all that tensor cuts."""
-    parts = math.prod(mesh.shape[axis] for axis in _BY_HEADS)
-    sizes = [leaf.shape[place] for leaf in leaves for place in _cut_by(leaf, 'tensor')]
-    return not any(size % parts for size in (num_heads, *sizes))
-
-
-def _respecified(spec: PartitionSpec, cut: str | tuple[str, ...]) -> PartitionSpec:
-    """The spec without fsdp, and with `cut` in place of tensor."""
+def _respecified(spec: PartitionSpec, now: str | tuple[str, ...]) -> PartitionSpec:
+    """The spec without fsdp, and with `now` in place of tensor."""
     parts = map(partitioning.axes_of, spec)
-    return PartitionSpec(*(cut if 'tensor' in axes else None for axes in parts))
+    return PartitionSpec(*(now if 'tensor' in axes else None for axes in parts))

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from xlbench.decoding.rules import Rules
 from xlbench.parallel import partitioning
 from xlbench.system.trees import Params
 
@@ -28,54 +29,48 @@ Cache = dict[str, Any]  # A model's: arrays, or lists of what each layer has.
 Texts = TypeVar('Texts')  # A tree of arrays [examples, ...].
 # (cache, tokens [rows]) -> (logits [rows, vocab], cache)
 DecodeStep = Callable[[Cache, jax.Array], tuple[jax.Array, Cache]]
-# (the model's cache, examples [m]) -> the cache of those examples
-Take = Callable[[Cache, jax.Array], Cache]
-# (the model's cache, tokens) -> the cache with room for that number of tokens of each text
-Resize = Callable[[Cache, int], Cache]
 
 
 class State(NamedTuple, Generic[Texts]):
-    """State that a step reads and returns.
+    """State that a step reads and returns."""
 
-    Attributes:
-      position: [], tokens made so far.
-      examples: [n] int32, which examples of the batch are here.
-      texts: of these.
-      cache: of these, the model's.
-    """
-
-    position: jax.Array
-    examples: jax.Array
-    texts: Texts
-    cache: Cache
+    position: jax.Array  # [], tokens made so far
+    examples: jax.Array  # [n] int32, which examples of the batch are here
+    texts: Texts  # of these
+    cache: Cache  # of these, the model's
 
 
 @dataclasses.dataclass(frozen=True)
-class Loops:
-    """The loops of a batch; by default a single one.
+class Batch:
+    """A batch of examples whose texts are to be made, and the loops that it goes through.
 
     Attributes:
       lengths: ascending numbers of tokens, below those of a whole text; after each of them, the
         cache gets more room.
-      resize: gives the cache other room; needed where there are lengths.
       sizes: descending numbers of examples, below the batch's; when no more than such a number
         still grow, the others leave.
-      take: gives the cache of some examples; needed where there are sizes.
-      fixed: names of the entries of the cache that no step changes.
     """
 
+    apply: Callable[..., Any]  # the model's, parameters bound; `lengths` and `sizes` need it
+    step: DecodeStep  # of the model, likewise
+    cache: Cache  # before the first token, for all hypotheses and max_length tokens
+    rules: Rules  # of the texts, with the options
+    start_ids: jax.Array  # [batch], what the first step is fed
+    pad_id: int  # fills a text after its end
+    empty: jax.Array  # [batch], True for examples of padding, which are not waited for
     lengths: Sequence[int] = ()
-    resize: Resize | None = None
     sizes: Sequence[int] = ()
-    take: Take | None = None
-    fixed: Collection[str] = ()
+    fixed: Collection[str] = ()  # names of the entries of the cache that no step changes
 
-
-ONE = Loops()
+    def begun(self, count: int) -> jax.Array:
+        """Texts [batch, count, 1 + max_length] int32 that have their start token alone."""
+        shape = (len(self.empty), count, 1 + self.rules.options.max_length)
+        tokens = jnp.full(shape, self.pad_id, jnp.int32)
+        return tokens.at[..., 0].set(self.start_ids[:, None])
 
 
 def sizes(params: Params, batch_size: int, tokens: int) -> list[int]:
-    """Numbers of examples for `Loops`: halves of a batch, as long as that is worth compiling.
+    """Numbers of examples for `Batch`: halves of a batch, as long as that is worth compiling.
 
     All texts of an example have `tokens` at most. None where several devices share the rows: each
     has rows of its own, and those that are complete on one would free nothing on the others.
@@ -89,7 +84,7 @@ def sizes(params: Params, batch_size: int, tokens: int) -> list[int]:
 
 
 def lengths(cache: Cache, max_length: int) -> list[int]:
-    """Numbers of tokens for `Loops`: halves of a text, as long as that is worth compiling.
+    """Numbers of tokens for `Batch`: halves of a text, as long as that is worth compiling.
 
     The model's cache has room for max_length tokens. None but on one CPU: elsewhere it was not
     measured what they save, and what memory they need.
@@ -106,22 +101,11 @@ def lengths(cache: Cache, max_length: int) -> list[int]:
     return [n for n in halves if n**2 * of_a_token >= WORTH_A_CACHE][::-1]
 
 
-def begun(
-    shape: Sequence[int], max_length: int, start_id: jax.Array | int, pad_id: int
-) -> jax.Array:
-    """Texts [*shape, 1 + max_length] int32 that have their start token alone; it broadcasts."""
-    tokens = jnp.full((*shape, 1 + max_length), pad_id, jnp.int32)
-    return tokens.at[..., 0].set(start_id)
-
-
 def grow(
     step: Callable[[State[Texts]], State[Texts]],
     growing: Callable[[Texts], jax.Array],  # [examples], whether a text of each still grows
     texts: Texts,  # of the batch, before the first token
-    cache: Cache,  # the model's for the batch, with room for max_length tokens
-    *,
-    max_length: int,
-    loops: Loops = ONE,
+    batch: Batch,
 ) -> tuple[Texts, jax.Array]:
     """Makes a token a step, until no text grows any more; to be called under jit.
 
@@ -130,6 +114,7 @@ def grow(
     Returns:
       The texts of the batch, and the number of steps [].
     """
+    max_length = batch.rules.options.max_length
 
     def goes_on(state: State[Texts], length: int = max_length, above: int = 0) -> jax.Array:
         return (state.position < length) & (jnp.sum(growing(state.texts)) > above)
@@ -140,7 +125,7 @@ def grow(
         """The texts of all examples in the state after the last step, and the number of steps."""
         length, size = (*lengths, max_length)[0], (*sizes, 0)[0]
         # What a loop carries on and reads later, XLA copies at its beginning.
-        kept = {name: state.cache[name] for name in loops.fixed if name in state.cache}
+        kept = {name: state.cache[name] for name in batch.fixed if name in state.cache}
 
         def without(state: State[Texts]) -> State[Texts]:
             if not kept:
@@ -157,37 +142,28 @@ def grow(
             without(state),
         )
 
-        def stay(state: State[Texts]) -> tuple[Texts, jax.Array]:
-            return state.texts, state.position
-
-        def lengthen(state: State[Texts]) -> tuple[Texts, jax.Array]:
-            room = (*lengths[1:], max_length)[0]
-            assert loops.resize is not None
-            cache = loops.resize(with_kept(state).cache, room)
-            return run(state._replace(cache=cache), lengths[1:], sizes)
-
         def leave(state: State[Texts]) -> tuple[Texts, jax.Array]:
             # Those that grow, and others where they are fewer.
             index = jnp.argsort(~growing(state.texts), stable=True)[:size]
             examples, part = rows((state.examples, state.texts), index)
-            assert loops.take is not None
-            cache = loops.take(with_kept(state).cache, index)
+            cache = batch.apply(with_kept(state).cache, index, method='take_examples')
             part, position = run(State(state.position, examples, part, cache), (), sizes[1:])
             whole = jax.tree.map(lambda x, new: x.at[index].set(new), state.texts, part)
             return whole, position
 
         if lengths:  # Even if no text grows: under a condition, XLA would copy what is kept.
-            return lengthen(state)
+            room = (*lengths[1:], max_length)[0]
+            cache = batch.apply(with_kept(state).cache, room, method='resize')
+            return run(state._replace(cache=cache), lengths[1:], sizes)
         if sizes:
-            return lax.cond(goes_on(state), leave, stay, state)
+            return lax.cond(goes_on(state), leave, lambda s: (s.texts, s.position), state)
         return state.texts, state.position
 
-    batch = len(jax.tree.leaves(texts)[0])
-    if loops.lengths:
-        assert loops.resize is not None
-        cache = loops.resize(cache, loops.lengths[0])
-    state = State(jnp.zeros((), jnp.int32), jnp.arange(batch), texts, cache)
-    return run(state, loops.lengths, loops.sizes)
+    cache = batch.cache
+    if batch.lengths:
+        cache = batch.apply(cache, batch.lengths[0], method='resize')
+    state = State(jnp.zeros((), jnp.int32), jnp.arange(len(batch.empty)), texts, cache)
+    return run(state, batch.lengths, batch.sizes)
 
 
 def rows(tree: Texts, index: jax.Array) -> Texts:

@@ -19,17 +19,11 @@ _NEVER = -jnp.inf
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """The rules of one decoding.
+    """The rules of one decoding."""
 
-    Attributes:
-      options: which rules there are.
-      eos_id: the end of a text.
-      forced_first: the first token of each text, [examples], and of rules that `of` gives [rows];
-        None leaves it free.
-    """
-
-    options: Options
-    eos_id: int
+    options: Options  # which rules there are
+    eos_id: int  # the end of a text
+    # The first token of each text, [examples], and of rules that `of` gives [rows]; None: any.
     forced_first: jax.Array | None = None
 
     def of(self, examples: jax.Array, num_texts: int) -> 'Rules':

@@ -10,10 +10,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from xlbench.decoding import loop, top
-from xlbench.decoding.loop import Cache, DecodeStep
+from xlbench.decoding import top
+from xlbench.decoding.loop import Batch, State, grow
 from xlbench.decoding.rules import Rules
-from xlbench.settings.decoding import Options
 
 
 class _Texts(NamedTuple):
@@ -22,41 +21,28 @@ class _Texts(NamedTuple):
     scores: jax.Array  # [examples, texts], log-probability of the text so far, in nats
 
 
-def one_by_one(
-    decode_step: DecodeStep,
-    cache: Cache,
-    options: Options,
-    rules: Rules,
-    keys: jax.Array | None = None,
-    *,
-    batch_size: int,
-    start_id: jax.Array | int,
-    pad_id: int,
-    empty: jax.Array,
-    loops: loop.Loops = loop.ONE,
-) -> tuple[jax.Array, jax.Array]:
+def one_by_one(batch: Batch, keys: jax.Array | None = None) -> tuple[jax.Array, jax.Array]:
     """Makes one token a step until every text has ended; to be called under jit.
 
-    Arguments are those of beam.beam_search; with `keys` [batch, texts], see `row_keys`, tokens are
-    drawn at random.
+    With `keys` [batch, texts], see `row_keys`, tokens are drawn at random.
 
     Returns:
       tokens [batch, texts, max_length] int32, without the start token, and scores [batch, texts]
       float32: the log-probability of the text's tokens, the end included, in nats.
     """
-    count, length = options.hypotheses, options.max_length
+    rules, count = batch.rules, batch.rules.options.hypotheses
 
-    def step(state: loop.State[_Texts]) -> loop.State[_Texts]:
+    def step(state: State[_Texts]) -> State[_Texts]:
         ended, tokens, scores = state.texts
-        by_row = tokens.reshape(-1, 1 + length)
+        by_row = tokens.reshape(-1, tokens.shape[2])
         last = lax.dynamic_index_in_dim(by_row, state.position, 1, keepdims=False)
-        logits, cache = decode_step(state.cache, last)
+        logits, cache = batch.step(state.cache, last)
         of_rows = None if keys is None else keys[state.examples].reshape(-1)
         here = rules.of(state.examples, count)
-        token = _next_tokens(options, here, of_rows, logits, by_row, state.position)
+        token = _next_tokens(here, of_rows, logits, by_row, state.position)
         gain = top.at(logits, token[:, None])[:, 0] - top.logsumexp(logits)
         token, gain = (x.reshape(-1, count) for x in (token, gain))
-        token = jnp.where(ended, pad_id, token)
+        token = jnp.where(ended, batch.pad_id, token)
         place = (0, 0, state.position + 1)
         texts = _Texts(
             ended=ended | (token == rules.eos_id),
@@ -65,25 +51,14 @@ def one_by_one(
         )
         return state._replace(position=state.position + 1, texts=texts, cache=cache)
 
-    shape = (batch_size, count)
-    first = _Texts(
-        ended=jnp.broadcast_to(empty[:, None], shape),
-        tokens=loop.begun(shape, length, jnp.reshape(start_id, (-1, 1)), pad_id),
-        scores=jnp.zeros(shape, jnp.float32),
-    )
-    last, _ = loop.grow(
-        step,
-        lambda texts: ~jnp.all(texts.ended, axis=1),
-        first,
-        cache,
-        max_length=length,
-        loops=loops,
-    )
+    shape = (len(batch.empty), count)
+    ended = jnp.broadcast_to(batch.empty[:, None], shape)
+    first = _Texts(ended, batch.begun(count), jnp.zeros(shape, jnp.float32))
+    last, _ = grow(step, lambda texts: ~jnp.all(texts.ended, axis=1), first, batch)
     return last.tokens[:, :, 1:], last.scores
 
 
 def _next_tokens(
-    options: Options,
     rules: Rules,  # of the rows
     keys: jax.Array | None,  # [rows]
     logits: jax.Array,  # [rows, vocab]
@@ -91,7 +66,7 @@ def _next_tokens(
     position: jax.Array,  # [], tokens so far
 ) -> jax.Array:  # [rows]
     """The next token of each row: the likeliest, or with keys a random one."""
-    zero = jnp.zeros(len(logits))
+    options, zero = rules.options, jnp.zeros(len(logits))
     logits = rules.by_history(logits, zero, tokens, position)
     value = rules.by_id(zero, position)
     if keys is None:

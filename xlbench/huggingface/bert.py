@@ -47,7 +47,7 @@ def rename(name: str) -> str:
 # ---------------------------------------------------------------------------------------- the names
 
 
-def names(family: str, config: BertConfig, params: Collection[str]) -> dict[str, Entry]:
+def names(family: str, config: Any, params: Collection[str]) -> dict[str, Entry]:
     """Our parameter -> its tensors; see Kind.names."""
     kind = _kind(family, config)
     if family == 'bert':
@@ -92,10 +92,7 @@ def lm_head_names(config: BertConfig, theirs: str = '') -> dict[str, Entry]:
     """
     kind = KINDS[config.variant]
     entries = kind.entries(kind.lm_head, [f'lm_head/{leaf}' for leaf in _LM_HEAD])
-    return {
-        param: Entry(tuple(theirs + x for x in e.tensors), tied=tuple(theirs + x for x in e.tied))
-        for param, e in entries.items()
-    }
+    return {param: e.renamed(lambda name: theirs + name) for param, e in entries.items()}
 
 
 def folders(config: DualEncoderConfig) -> dict[str, str]:
@@ -146,19 +143,6 @@ def from_config(config: Mapping[str, Json]) -> Fields:
         rates = (config.get(kind.dropout_key), kind.dropout, fields['dropout_rate'])
         fields['classifier_dropout_rate'] = next(rate for rate in rates if rate is not None)
     return fields
-
-
-def labels(config: Mapping[str, Json]) -> tuple[str, ...]:
-    """The labels of a head, in the order of their ids; () where config.json names none.
-
-    Raises:
-      UserError: its id2label is not a text for each of 0, 1, 2, ...
-    """
-    given = config.get('id2label') or {}
-    ids = [str(i) for i in range(len(given))] if isinstance(given, Mapping) else None
-    if ids is None or given.keys() != set(ids) or not all(isinstance(given[i], str) for i in ids):
-        raise UserError('config.json: id2label is not an object with a text for each of 0, 1, ...')
-    return tuple(given[i] for i in ids)
 
 
 def _halves(config: Mapping[str, Json]) -> Fields:

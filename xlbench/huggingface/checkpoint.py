@@ -2,14 +2,11 @@
 
 import dataclasses
 import functools
-import importlib
 import pathlib
 import re
 import shutil
-import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import ModuleType
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import flax.linen as nn
 import jax
@@ -20,7 +17,8 @@ from flax import traverse_util
 from jax.typing import ArrayLike
 
 from xlbench import models
-from xlbench.huggingface import bert, described, hub, marian_files, sentence_files, tensors
+from xlbench.huggingface import bert, generators, hub, marian_files, sentence_files, tensors
+from xlbench.huggingface.described import read_config
 from xlbench.huggingface.mapping import KINDS, Entry, Special, file_of
 from xlbench.models.bert import BertConfig
 from xlbench.models.dual_encoder import DualEncoder, DualEncoderConfig
@@ -32,7 +30,6 @@ from xlbench.system.errors import UserError
 from xlbench.system.files import Json
 from xlbench.system.trees import Tree
 
-Value = TypeVar('Value')
 # Fields of a config with the number of layers of a stack.
 _DEPTHS = ('num_layers', 'num_encoder_layers', 'num_decoder_layers')
 _SIDES = ('left', 'right')  # Of a dual encoder.
@@ -68,12 +65,7 @@ class Checkpoint:
             if not untrusted.file(folder, hub.CONFIG):
                 why = f'has no {hub.CONFIG}, so it holds no Hugging Face checkpoint'
                 raise UserError(f'{folder} {why}')
-            self.config, found = described.read_config(folder / hub.CONFIG), None
-        if self.config.get('model_type') is None:
-            why = 'has no model_type, so the folder holds no model of Hugging Face'
-            if 'scored' in self.config:
-                why = "is of xlbench.score, so the folder holds a system's scores and no model"
-            raise UserError(f'{folder / hub.CONFIG} {why}')
+            self.config, found = read_config(folder / hub.CONFIG), None
         module = file_of(self.config['model_type'])
         self.model: Fields = module.from_config(self.config)
         self.family: str = self.model['family']
@@ -96,14 +88,8 @@ class Checkpoint:
         if self.family in ('bert', 'encoder_decoder'):
             self.model['has_pooler'] = bool(self._stored.keys() & _POOLERS)
         model = models.build(**self.model)
-        self._entries = {
-            path: dataclasses.replace(
-                entry,
-                tensors=tuple(map(rename, entry.tensors)),
-                tied=tuple(map(rename, entry.tied)),
-            )
-            for path, entry in names(self.family, model.config).items()
-        }
+        entries = names(self.family, model.config)
+        self._entries = {path: entry.renamed(rename) for path, entry in entries.items()}
         # A config.json may describe any size; its files are to speak of it, too.
         lacking = sum(len(names) for names in self.missing().values())
         if lacking > len(self._stored) + _MOST_LACKING:
@@ -112,10 +98,6 @@ class Checkpoint:
                 f'{len(self._stored)} in the files of {folder}'
             )
         self.shapes = {path: leaf.value.shape for path, leaf in boxed_params(model).items()}
-
-    def names(self) -> set[str]:
-        """The tensors of the files, as our tables spell them."""
-        return set(self._stored)
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape of a tensor in the files."""
@@ -197,25 +179,10 @@ class Checkpoint:
         return entry.tensors
 
 
-def labels(checkpoint: 'Checkpoint | Pair') -> tuple[str, ...]:
-    """The labels of a classifier or tagger, in the order of their ids; () for other models.
-
-    Where config.json does not name them they are LABEL_0, LABEL_1, ..., as in transformers.
-
-    Raises:
-      UserError: the head is not one that chooses a single label.
-    """
-    if checkpoint.family not in ('sequence_classifier', 'token_classifier'):
-        return ()
-    kind, count = checkpoint.config.get('problem_type'), checkpoint.model['num_labels']
-    if kind in ('regression', 'multi_label_classification') or count < 2:
-        why = f'its problem_type is {kind}' if kind else f'it has {count} label, for regression'
-        raise UserError(f'{checkpoint.folder} chooses no single label: {why}')
-    return bert.labels(checkpoint.config) or tuple(f'LABEL_{i}' for i in range(count))
-
-
-class Pair:
+class Pair(Checkpoint):
     """Two encoders in the subfolders left/ and right/, opened as one dual encoder.
+
+    Tensors have their side before their names.
 
     Args:
       folder: with the subfolders, or an encoder that both sides share.
@@ -229,47 +196,45 @@ class Pair:
         fields: Mapping[str, Json] | None = None,
         encoder: Checkpoint | None = None,
     ):
-        self.folder = folder
+        self.folder, self.family = folder, 'dual_encoder'
         fields = dict(fields or {'shared': False})
         places = {'left': folder} if fields.get('shared') else {s: folder / s for s in _SIDES}
-        self._sides = {side: encoder or Checkpoint(place) for side, place in places.items()}
-        left, *others = self._sides.values()
-        self.config, self.family = left.config, 'dual_encoder'
+        sides = {side: encoder or Checkpoint(place) for side, place in places.items()}
+        left, *others = sides.values()
         if left.family != 'bert' or any(left.model != right.model for right in others):
             raise UserError(f'{folder}: left and right are not two encoders of the same size')
-        self.model = left.model | {'family': self.family} | fields
-        self.shapes = self._joined(lambda side: side.shapes)
-
-    def _joined(self, values: Callable[[Checkpoint], Mapping[str, Value]]) -> dict[str, Value]:
-        return {
-            f'{name}/{path}': value
-            for name, side in self._sides.items()
-            for path, value in values(side).items()
-        }
-
-    def read_param(self, path: str) -> np.ndarray:
-        """A parameter of ours, float32."""
-        side, _, rest = path.partition('/')
-        return self._sides[side].read_param(rest)
-
-    def missing(self) -> dict[str, list[str]]:
-        """Our parameters that the files do not give, with the tensors that they lack."""
-        return self._joined(lambda side: side.missing())
-
-    def surplus(self) -> list[str]:
-        """Tensors that our model has no place for."""
-        return list(self._joined(lambda side: dict.fromkeys(side.surplus())))
-
-    def check(self) -> None:
-        """Raises UserError unless the files hold exactly this model."""
-        for side in self._sides.values():
-            side.check()
-
-    def check_tied(self) -> None:
-        """An encoder ties nothing."""
+        self.config, self.model = left.config, left.model | {'family': self.family} | fields
+        self._ignored = tuple(f'(left|right)/({pattern})' for pattern in left._ignored)
+        self._stored, self._entries, self.shapes = {}, {}, {}
+        for side, one in sides.items():
+            before = f'{side}/'.__add__
+            self._stored |= {before(name): stored for name, stored in one._stored.items()}
+            self._entries |= {before(p): e.renamed(before) for p, e in one._entries.items()}
+            self.shapes |= {before(path): shape for path, shape in one.shapes.items()}
 
 
-def open(spec: str, dual_encoder: Mapping[str, Json] | None = None) -> Checkpoint | Pair:
+def labels(checkpoint: Checkpoint) -> tuple[str, ...]:
+    """The labels of a classifier or tagger, in the order of their ids; () for other models.
+
+    Where config.json does not name them they are LABEL_0, LABEL_1, ..., as in transformers.
+
+    Raises:
+      UserError: the head is not one that chooses a single label, or id2label is not a text for each
+        of 0, 1, 2, ...
+    """
+    if checkpoint.family not in ('sequence_classifier', 'token_classifier'):
+        return ()
+    kind, count = checkpoint.config.get('problem_type'), checkpoint.model['num_labels']
+    if kind in ('regression', 'multi_label_classification') or count < 2:
+        why = f'its problem_type is {kind}' if kind else f'it has {count} label, for regression'
+        raise UserError(f'{checkpoint.folder} chooses no single label: {why}')
+    given = checkpoint.config.get('id2label') or {str(i): f'LABEL_{i}' for i in range(count)}
+    if given.keys() != {str(i) for i in range(len(given))}:
+        raise UserError('config.json: id2label is not an object with a text for each of 0, 1, ...')
+    return tuple(given[str(i)] for i in range(len(given)))
+
+
+def open(spec: str, dual_encoder: Mapping[str, Json] | None = None) -> Checkpoint:
     """The checkpoint in a folder or behind a hub name; see hub.py.
 
     `dual_encoder` has fields of the config of the dual encoder that it is known to be, see Pair.
@@ -279,7 +244,7 @@ def open(spec: str, dual_encoder: Mapping[str, Json] | None = None) -> Checkpoin
     return Pair(folder, dual_encoder) if pair or dual_encoder else Checkpoint(folder)
 
 
-def load_params(checkpoint: Checkpoint | Pair) -> Tree[np.ndarray]:
+def load_params(checkpoint: Checkpoint) -> Tree[np.ndarray]:
     """All parameters, as a tree of float32 arrays.
 
     Raises:
@@ -297,16 +262,11 @@ def names(family: str, config: TransformerConfig) -> dict[str, Entry]:
             f'a head of cosines ({head=}) cannot be written for transformers, which '
             'has none; heads that are linear can'
         )
-    file, params = _file_of(family, config), boxed_params(models.of_config(family, config))
-    return file.names(family, config, params) if file is bert else file.KIND.names(params, config)
-
-
-def _file_of(family: str, config: TransformerConfig) -> ModuleType:
-    """The file beside this one for a model of ours."""
     check_family(family)
-    variant = getattr(config, 'variant', '')
-    name = MODEL_TYPES[variant].tensors if variant else FAMILIES[family].tensors
-    return importlib.import_module(f'xlbench.huggingface.{name}')
+    params = boxed_params(models.of_config(family, config))
+    if (kind := FAMILIES[family].tensors) == 'bert':
+        return bert.names(family, config, params)
+    return KINDS[kind].names(params, config)
 
 
 def check_family(family: str) -> None:
@@ -372,7 +332,7 @@ def save(
             encoder = models.config('bert', **{name: getattr(config, name) for name in fields})
             for side, place in bert.folders(config).items():
                 (temporary / place).mkdir(exist_ok=True)
-                _write(temporary / place, 'bert', encoder, params[side], ids, dtype, max_shard)
+                _write(temporary / place, 'bert', encoder, params[side], ids, dtype, max_shard, {})
                 for file in tokenizer_files:
                     if file.name in hub.TOKENIZER_FILES:
                         shutil.copyfile(file, temporary / place / file.name)
@@ -395,7 +355,7 @@ def _write(
     ids: Special,
     dtype: str,
     max_shard: int,
-    generation: Mapping[str, Json] = types.MappingProxyType({}),
+    generation: Mapping[str, Json],
 ) -> None:
     """config.json, generation_config.json and weights of one model."""
     flat = traverse_util.flatten_dict(dict(params), sep='/')
@@ -407,7 +367,8 @@ def _write(
     if family == marian_files.MODEL_TYPE:
         marian_files.write(folder / marian_files.MODEL, config, specs)
         return
-    content = _file_of(family, config).to_config(family, config, ids) | {'dtype': dtype}
+    file = bert if FAMILIES[family].tensors == 'bert' else generators
+    content = file.to_config(family, config, ids) | {'dtype': dtype}
     tensors.write_json(folder / hub.CONFIG, content)
     if generation or content.get('is_encoder_decoder'):
         kept = {key: content[key] for key in _GENERATION_KEYS if content.get(key) is not None}
@@ -418,3 +379,56 @@ def _write(
 def _part(entry: Entry, value: ArrayLike, index: int) -> np.ndarray:
     """One of the tensors that a parameter becomes."""
     return entry.split(np.asarray(value))[index]
+
+
+def save_adapter(
+    folder: pathlib.Path, entries: Mapping[str, Entry], leaves: Mapping[str, np.ndarray], base: str
+) -> None:
+    """Writes LoRA adapters as the PEFT library stores them: two matrices for each linear layer.
+
+    `PeftModel.from_pretrained` puts the folder onto the base model. What a fused kernel of ours
+    holds becomes one adapter a part.
+
+    Args:
+      folder: does not exist yet.
+      entries: the family's table, our parameter -> its tensors.
+      leaves: beside each adapted kernel, lora_a [parts?, rank, in], lora_b [parts?, out, rank] and
+        lora_scale [], by their names.
+      base: name or folder of the model that the adapter belongs to.
+
+    Raises:
+      UserError: an adapted kernel is no linear layer of the public model, such as those of GPT-2,
+        which are transposed and hold queries, keys and values in one.
+    """
+    specs: dict[str, tensors.Spec] = {}
+    modules: list[str] = []
+    rank, scale = 0, 0.0
+    for scope in sorted({name.rpartition('/')[0] for name in leaves}):
+        name = f'{scope}/kernel'
+        if name not in entries or entries[name].form != 'same':
+            raise UserError(
+                f'--lora=separate writes adapters of linear layers alone, and the public model has '
+                f'none for {name}; leave the flag out, and the adapter is merged into the weights'
+            )
+        parts = entries[name].tensors
+        a, b = (leaves[f'{scope}/lora_{side}'] for side in 'ab')
+        rank, scale = a.shape[-2], float(leaves[f'{scope}/lora_scale'])
+        for i, tensor in enumerate(parts):
+            modules.append(tensor.removesuffix('.weight'))
+            for side, value in (('A', a), ('B', b)):
+                part = np.asarray(value[i] if len(parts) > 1 else value)
+                name = f'base_model.model.{modules[-1]}.lora_{side}.weight'
+                specs[name] = tensors.Spec(part.shape, part.view)
+    config = {
+        'peft_type': 'LORA',
+        'base_model_name_or_path': base,
+        'r': rank,
+        'lora_alpha': scale * rank,
+        'lora_dropout': 0.0,
+        'bias': 'none',
+        'target_modules': modules,
+        'inference_mode': True,
+    }
+    with locks.atomic_folder(folder) as temporary:
+        tensors.write_json(temporary / 'adapter_config.json', config)
+        tensors.write_file(temporary / 'adapter_model.safetensors', specs)

@@ -9,10 +9,9 @@ not read may hold anything. transformers' AutoConfig is not used: it fills in ev
 that a damaged file would pass for a model of other sizes.
 """
 
-import dataclasses
 import os
 import pathlib
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -104,13 +103,19 @@ Config = msgspec.defstruct('Config', _HALVES, bases=(_Half,))
 
 
 def read_config(path: pathlib.Path) -> dict[str, Json]:
-    """The content of a config.json whose keys are of their declared types and ranges.
+    """The content of a model's config.json whose keys are of their declared types and ranges.
 
     Raises:
-      UserError: it cannot be read, or a key holds something else.
+      UserError: it cannot be read, is of no model, or a key holds something else.
     """
     files.read_json(path, Config)
-    return files.read_json(path, dict)
+    content = files.read_json(path, dict)
+    if not content.get('model_type'):
+        why = 'has no model_type, so the folder holds no model of Hugging Face'
+        if 'scored' in content:
+            why = "is of xlbench.score, so the folder holds a system's scores and no model"
+        raise UserError(f'{path} {why}')
+    return content
 
 
 # ---------------------------------------------------------------------------------- all small files
@@ -118,19 +123,12 @@ def read_config(path: pathlib.Path) -> dict[str, Json]:
 _FILES = (hub.CONFIG, *sentence_files.NAMES)
 
 
-@dataclasses.dataclass(frozen=True)
-class Described:
-    """A checkpoint, as its small files describe it.
+class Described(NamedTuple):
+    """A checkpoint, as its small files describe it."""
 
-    Attributes:
-      start: the folder or name, for init_from and config.data.vocabulary.
-      model: arguments of models.build.
-      sentences: fields of a dual encoder, where the folder is of sentence-transformers.
-    """
-
-    start: str
-    model: dict[str, Json]
-    sentences: dict[str, Json]
+    start: str  # The folder or name, for init_from and config.data.vocabulary.
+    model: dict[str, Json]  # Arguments of models.build.
+    sentences: dict[str, Json]  # Fields of a dual encoder, of a folder of sentence-transformers.
 
 
 def describe(spec: str) -> Described:
@@ -145,14 +143,10 @@ def describe(spec: str) -> Described:
         folder = hub.fetch(spec, (*_FILES, *hub.TOKENIZER_FILES), all_of=[(hub.CONFIG,)])
     if is_here and (marian := marian_files.find(folder)):
         return Described(spec, fields(marian_files.read(marian)[0]), {})
-    sentences = sentence_files.read(folder)
-    encoder = sentences.encoder if sentences else folder
+    encoder, sentences = sentence_files.read(folder) or (folder, {})
     if not untrusted.file(encoder, hub.CONFIG):
         raise UserError(f'{spec} has no {hub.CONFIG}, so it holds no checkpoint of one model')
     if encoder != folder and not is_here:
         raise UserError(f'{spec} has its encoder in a subfolder; fetch it, and name that folder')
-    config = read_config(encoder / hub.CONFIG)
-    if not config.get('model_type'):
-        raise UserError(f'{encoder / hub.CONFIG} has no model_type, so it holds no model')
     start = str(encoder) if encoder != folder else spec
-    return Described(start, fields(config), sentences.fields() if sentences else {})
+    return Described(start, fields(read_config(encoder / hub.CONFIG)), sentences)

@@ -10,6 +10,7 @@ where it stopped, and the hub is asked for nothing that is in the cache.
 """
 
 import contextlib
+import functools
 import glob
 import os
 import pathlib
@@ -91,22 +92,20 @@ def fetch(spec: str, names: Sequence[str], all_of: Sequence[Sequence[str]]) -> p
 
     repository, _, revision = spec.partition('@')
 
-    def snapshot(local_files_only: bool = False) -> pathlib.Path:
-        folder = hub.snapshot_download(
-            repository,
-            revision=revision or None,
-            allow_patterns=[glob.escape(name) for name in names],
-            local_files_only=local_files_only,
-        )
-        return pathlib.Path(folder)
-
+    snapshot = functools.partial(
+        hub.snapshot_download,
+        repository,
+        revision=revision or None,
+        allow_patterns=[glob.escape(name) for name in names],
+    )
     try:
         with contextlib.suppress(hub_errors.LocalEntryNotFoundError):
-            folder = snapshot(local_files_only=True)
+            folder = pathlib.Path(snapshot(local_files_only=True))
             if all(any(untrusted.file(folder, name) for name in group) for group in all_of):
                 return folder
         cache = pathlib.Path(constants.HF_HUB_CACHE, f'models--{repository.replace("/", "--")}')
-        return web.while_growing(snapshot, lambda: _bytes_below(cache), _PATIENCE, _LEAST)
+        made = web.while_growing(snapshot, lambda: _bytes_below(cache), _PATIENCE, _LEAST)
+        return pathlib.Path(made)
     except hub_errors.HFValidationError:
         raise UserError(f'{spec!r} is neither a folder nor a hub name') from None
     except (hub_errors.RepositoryNotFoundError, hub_errors.RevisionNotFoundError):

@@ -1,9 +1,8 @@
 """Our models and the checkpoints of Hugging Face: one table, read in both directions.
 
 kinds.toml is the table: for each kind of checkpoint the tensors of our parameters, and the keys of
-config.json for our fields. Each family's file beside this one has what is no table:
+config.json for our fields. generators.py, bert.py and marian_files.py have what is no table:
 
-  KIND                            its row; bert.py has several
   from_config(config)             the content of a config.json -> arguments of models.build
   to_config(family, config, ids)  its inverse, with the ids and labels that are known
 
@@ -20,7 +19,7 @@ import itertools
 import pathlib
 import re
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import ModuleType
 from typing import Any, TypedDict, TypeVar
 
@@ -88,6 +87,11 @@ class Entry:
             value = value[None]
         return list(value) if len(self.tensors) > 1 else [value]
 
+    def renamed(self, rename: Callable[[str], str]) -> Entry:
+        """The entry with other names of its tensors."""
+        both = tuple(map(rename, self.tensors)), tuple(map(rename, self.tied))
+        return dataclasses.replace(self, tensors=both[0], tied=both[1])
+
     def shape(self, ours: tuple[int, ...]) -> tuple[int, ...]:
         """The shape that each of the tensors has for a parameter of ours of this shape."""
         # A byte each: a config.json may ask for more than numpy counts in float32.
@@ -116,6 +120,8 @@ class Kind(msgspec.Struct, frozen=True):
         between them, all must agree.
       defaults: of keys that files may leave out, as transformers has them.
       fixed: keys with the only value that our model has.
+      file: the one beside this that has what is no table; of encoders, that of BERT's row.
+      architectures: the class of transformers for a model_type; {} of encoders.
       classes: of an encoder, what the names of its classes in transformers begin with.
       base: an encoder's name below a head.
       head: tensors over a text, where there is no pooler; {} where heads cannot be written.
@@ -139,6 +145,8 @@ class Kind(msgspec.Struct, frozen=True):
     when: dict[str, Rows] = {}
     sides: dict[str, str] = {}
     leaves: dict[str, str] = {}
+    file: str = 'generators'
+    architectures: dict[str, str] = {}
     classes: str = ''
     base: str = ''
     head: Rows = {}
@@ -327,7 +335,8 @@ def file_of(model_type: str) -> ModuleType:
       UserError: there is none.
     """
     errors.check_known('model_type in config.json', model_type, MODEL_TYPES)
-    return importlib.import_module(f'xlbench.huggingface.{MODEL_TYPES[model_type].tensors}')
+    file = KINDS[MODEL_TYPES[model_type].tensors].file
+    return importlib.import_module(f'xlbench.huggingface.{file}')
 
 
 def fields(config: Mapping[str, Json]) -> Fields:

@@ -71,11 +71,10 @@ def find(folder: str | pathlib.Path) -> pathlib.Path | None:
     Raises:
       UserError: there are several models.
     """
-    names = files_lib.names(folder)
-    models = [name for name in names if name.startswith('model.') and name.endswith('.bin')]
-    if not models or 'config.json' in names:
+    models = _named(folder, 'model.', '.bin')
+    if not models or 'config.json' in files_lib.names(folder):
         return None
-    return untrusted.file(folder, _only(folder, models))
+    return _only(folder, models)
 
 
 def vocabulary(folder: str | pathlib.Path) -> pathlib.Path:
@@ -84,20 +83,23 @@ def vocabulary(folder: str | pathlib.Path) -> pathlib.Path:
     Raises:
       UserError: there is none, or there are several.
     """
+    return _only(folder, _named(folder, 'vocab.', '.spm'))
+
+
+def _named(folder: str | pathlib.Path, start: str, end: str) -> list[str]:
     names = files_lib.names(folder)
-    found = [name for name in names if name.startswith('vocab.') and name.endswith('.spm')]
-    path = untrusted.file(folder, _only(folder, found))
-    assert path is not None  # It is listed.
-    return path
+    return [name for name in names if name.startswith(start) and name.endswith(end)]
 
 
-def _only(folder: str | pathlib.Path, names: list[str]) -> str:
+def _only(folder: str | pathlib.Path, names: list[str]) -> pathlib.Path:
     if len(names) != 1:
         raise UserError(
             f'{folder} has {", ".join(map(shortened, names)) or "no vocabulary"}; a translator of '
             'Marian is one model.*.bin with one vocab.*.spm for both languages'
         )
-    return names[0]
+    path = untrusted.file(folder, names[0])
+    assert path is not None  # It is listed.
+    return path
 
 
 def read(file: pathlib.Path) -> tuple[dict[str, Json], dict[str, Stored]]:
@@ -205,16 +207,7 @@ def _config(file: pathlib.Path, description: bytes) -> dict[str, Json]:
 def from_config(config: Mapping[str, Json]) -> Fields:
     """Maps the output of `read` to arguments of models.build."""
     family = config['model_type']
-    return {
-        'family': family,
-        **FAMILIES[family].fields,
-        **KIND.read(config),
-        'max_positions': 512,  # Of inputs; positions have no end.
-        'scaled_embeddings': True,
-        'activation': 'relu',
-        # As such students are trained; with 0.1, fine-tuning began at a loss of 10.6, not of 1.2.
-        'dropout_rate': 0.0,
-    }
+    return {'family': family, **FAMILIES[family].fields, **KIND.read(config), **KIND.fields}
 
 
 def _damaged(file: pathlib.Path, why: str) -> UserError:

@@ -8,10 +8,9 @@
 Older versions keep the encoder in a subfolder, which modules.json names.
 """
 
-import dataclasses
 import pathlib
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -54,31 +53,12 @@ class _Prompts(msgspec.Struct):
     default_prompt_name: str | None = None
 
 
-@dataclasses.dataclass(frozen=True)
-class Sentences:
-    """Pooling and normalisation of a folder of sentence-transformers.
-
-    Attributes:
-      encoder: the folder of the encoder itself.
-      pooling: 'mean', 'first' or 'pooler'.
-      normalize: whether vectors get the length 1.
-      left_prompt, right_prompt: what stands before queries, and before what they look for.
-    """
-
-    encoder: pathlib.Path
-    pooling: str
-    normalize: bool
-    left_prompt: str = ''
-    right_prompt: str = ''
-
-    def fields(self) -> dict[str, str | bool]:
-        """Fields of a dual encoder."""
-        names = ('pooling', 'normalize', 'left_prompt', 'right_prompt')
-        return {name: getattr(self, name) for name in names}
-
-
-def read(folder: pathlib.Path) -> Sentences | None:
+def read(folder: pathlib.Path) -> tuple[pathlib.Path, dict[str, Any]] | None:
     """The steps that a folder describes; None where it is not of sentence-transformers.
+
+    Returns:
+      The folder of the encoder itself, and fields of a dual encoder: `pooling`, `normalize`, and
+      what stands before queries, `left_prompt`, and before what they look for, `right_prompt`.
 
     Raises:
       UserError: a step that xlbench does not have, or a broken file.
@@ -108,7 +88,8 @@ def read(folder: pathlib.Path) -> Sentences | None:
     encoder = folder / modules[0].path
     if modules[0].path and not untrusted.file(folder, f'{modules[0].path}/config.json'):
         raise UserError(f'{path} names the folder {shortened(modules[0].path)}, which has no model')
-    return Sentences(encoder, pooling, 'Normalize' in kinds, left, right)
+    prompts = {'left_prompt': left, 'right_prompt': right}
+    return encoder, {'pooling': pooling, 'normalize': 'Normalize' in kinds, **prompts}
 
 
 def pooler(folder: pathlib.Path) -> pathlib.Path | None:

@@ -30,25 +30,15 @@ _BLOCK = 1 << 26  # Bytes compared at once.
 
 @dataclasses.dataclass(frozen=True)
 class Stored:
-    """A tensor in a file, not read yet.
-
-    Attributes:
-      file: where it is.
-      name: how the file calls it.
-      dtype: of the file's numbers.
-      shape: its own.
-      start: byte of the file at which its first number lies.
-      strides: numbers to pass for a step along each axis.
-      multiplier: what its numbers were multiplied by before they were rounded; None: they were not.
-    """
+    """A tensor in a file, not read yet."""
 
     file: pathlib.Path
-    name: str
-    dtype: np.dtype
+    name: str  # As the file calls it.
+    dtype: np.dtype  # Of the file's numbers.
     shape: tuple[int, ...]
-    start: int
-    strides: tuple[int, ...]
-    multiplier: float | None = None
+    start: int  # Byte of the file at which its first number lies.
+    strides: tuple[int, ...]  # Numbers to pass for a step along each axis.
+    multiplier: float | None = None  # Of its numbers before they were rounded; None: they were not.
 
     def __post_init__(self):
         if self.start + self.span * self.dtype.itemsize > self.file.stat().st_size:

@@ -171,15 +171,14 @@ def _open_workdir(
 def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, str]) -> LoadedModel:
     folder = hub.local_folder(spec)
     notes = exported.Notes.read(folder)
-    sentences = None if notes else sentence_files.read(folder)
-    place = sentences.encoder if sentences else folder
+    place, sentences = (None if notes else sentence_files.read(folder)) or (folder, {})
     # First, as a folder without config.json is not a model, whatever its vocabulary.
     source = hf_checkpoint.open(str(place), notes.model if notes else None)
     tokenizer = tokenizers.load(str(place), '')
-    if sentences and isinstance(source, hf_checkpoint.Checkpoint):
-        prompts = {'left': sentences.left_prompt, 'right': sentences.right_prompt}
+    if sentences and not isinstance(source, hf_checkpoint.Pair):
+        prompts = {side: sentences[f'{side}_prompt'] for side in ('left', 'right')}
         prefixes = {f'{s}_prefix': tokenizer.prompt_ids(p) for s, p in prompts.items() if p}
-        both = {'shared': True, **sentences.fields(), **prefixes}  # One encoder is for both sides.
+        both = {'shared': True, **sentences, **prefixes}  # One encoder is for both sides.
         source = hf_checkpoint.Pair(place, both, source)
     model = models.build(**{**source.model, **fields})
     kind = exported.objective(folder, source.family)

@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+from typing import Any
 
 import flax.linen as nn
 import jax
@@ -9,19 +10,8 @@ import jax.numpy as jnp
 from jax import lax
 from jax.typing import DTypeLike
 
-from xlbench.models import cpu_kernels
+from xlbench.models import cpu_kernels, layers
 from xlbench.models.fused import choice
-from xlbench.models.layers import (
-    Dense,
-    Dropout,
-    Initializer,
-    Source,
-    TransformerConfig,
-    constrain,
-    fan_in_normal,
-    keep_for_backward,
-    unstack,
-)
 from xlbench.models.masks import Bias, MaskSpec
 
 KeysValues = dict[str, jax.Array]  # A layer's 'key' and 'value', see transformer.Cache.
@@ -30,14 +20,14 @@ KeysValues = dict[str, jax.Array]  # A layer's 'key' and 'value', see transforme
 def split_heads(x: jax.Array, num_heads: int, length: str | None) -> jax.Array:
     """[batch, length, joined_kv] -> [batch, heads, length, head_dim]."""
     x = jnp.swapaxes(x.reshape(*x.shape[:-1], num_heads, -1), 1, 2)
-    return constrain(x, 'batch', 'heads', length, None)
+    return layers.constrain(x, 'batch', 'heads', length, None)
 
 
 def _of_all_positions(x: jax.Array, num_heads: int, length: str | None) -> jax.Array:
     """Keys or values as `split_heads` makes them, of which every device then gets all positions."""
     # First cut, then gathered: so their gradients, sums over the devices, are not gathered as well.
     x = split_heads(x, num_heads, length)
-    return constrain(x, 'batch', 'heads', None, None)
+    return layers.constrain(x, 'batch', 'heads', None, None)
 
 
 def join_heads(x: jax.Array) -> jax.Array:
@@ -63,19 +53,22 @@ def dot_product_attention(
     return _attention_fwd(q, k, v, bias, mask, matmul_dtype)[0]
 
 
+def _sum(logits: jax.Array, *addends: jax.Array | None) -> jax.Array:
+    return functools.reduce(jnp.add, (x for x in addends if x is not None), logits)
+
+
 def _attention_fwd(q, k, v, bias, mask, matmul_dtype):
     like = jnp.zeros((0,), q.dtype)
     q, k, v = (cpu_kernels.materialize(x.astype(matmul_dtype)) for x in (q, k, v))
     q, *addends = cpu_kernels.optimization_barrier(q, bias, mask)
-    logits = cpu_kernels.dot_heads(q, k, (3, 3))
-    for addend in addends:
-        logits = logits if addend is None else logits + addend
+    logits = _sum(cpu_kernels.dot_heads(q, k, (3, 3)), *addends)
     # With these three kept, remat 'dots' makes the weights anew in one product and one pass.
-    largest = keep_for_backward(jnp.max(logits, axis=-1, keepdims=True))
+    largest = layers.keep_for_backward(jnp.max(logits, axis=-1, keepdims=True))
     weights = jnp.exp(logits - largest).astype(matmul_dtype)
     (summed,) = cpu_kernels.optimization_barrier(weights)
-    total = keep_for_backward(jnp.sum(summed, axis=-1, keepdims=True, dtype=jnp.float32))
-    out = keep_for_backward((cpu_kernels.dot_heads(weights, v, (3, 2)) / total).astype(like.dtype))
+    total = layers.keep_for_backward(jnp.sum(summed, axis=-1, keepdims=True, dtype=jnp.float32))
+    out = (cpu_kernels.dot_heads(weights, v, (3, 2)) / total).astype(like.dtype)
+    out = layers.keep_for_backward(out)
     return out, (q, k, v, bias, mask, weights, total, out, like)
 
 
@@ -117,9 +110,7 @@ def step_attention(
     """
     if choice.platform() == 'tpu':
         return _step_attention_on_tpu(q, k, v, bias, mask)
-    logits = cpu_kernels.dot_heads(q, k, (3, 2))
-    for addend in (bias, mask):
-        logits = logits if addend is None else logits + addend
+    logits = _sum(cpu_kernels.dot_heads(q, k, (3, 2)), bias, mask)
     weights = jnp.exp(logits - jnp.max(logits, axis=-1, keepdims=True))
     out = cpu_kernels.dot_heads(weights.astype(v.dtype), v, (3, 2))
     return (out / jnp.sum(weights, axis=-1, keepdims=True)).astype(q.dtype)
@@ -145,9 +136,7 @@ def _step_attention_on_tpu(q, k, v, bias, mask):
         rows = jnp.pad(q, ((0, 0), (0, 0), (0, 1), (0, 0)))
     else:
         rows = q
-    logits = cpu_kernels.dot_heads(rows, k, (3, 2))
-    for addend in (bias, mask):
-        logits = logits if addend is None else logits + addend
+    logits = _sum(cpu_kernels.dot_heads(rows, k, (3, 2)), bias, mask)
     # Of rounded weights sum and product are made in one pass.
     weights = jnp.exp(logits - jnp.max(logits, axis=-1, keepdims=True)).astype(v.dtype)
     total = jnp.sum(weights.astype(jnp.float32), axis=-1, keepdims=True)
@@ -176,29 +165,26 @@ class Attention(nn.Module):
     False there and True in all other families.
     """
 
-    config: TransformerConfig
+    config: layers.TransformerConfig
     use_bias: bool = False
     scaled: bool = False
     dropout_rate: float = 0.0
-    kernel_init: Initializer | None = None  # None: fan_in_normal, smaller for unscaled queries.
-    out_kernel_init: Initializer | None = None  # Of the output; None: kernel_init.
+    kernel_init: layers.Initializer | None = None  # None: fan_in_normal, for queries smaller.
+    out_kernel_init: layers.Initializer | None = None  # Of the output; None: kernel_init.
 
     def setup(self):
-        init = self.out_kernel_init or self.kernel_init or fan_in_normal()
-        self.out = self._dense(self.config.emb_dim, ('embed', 'joined_kv'), init)
-        shared = (-1,) if self.config.shared_dropout else ()  # Of values, or else of weights.
-        self.dropout = Dropout(self.dropout_rate, shared)
+        cfg, axes = self.config, ('embed', 'joined_kv')
+        init = self.out_kernel_init or self.kernel_init or layers.fan_in_normal()
+        self.out = layers.Dense(cfg.emb_dim, axes, 0, self.use_bias, cfg.operands, init)
+        shared = (-1,) if cfg.shared_dropout else ()  # Of values, or else of weights.
+        self.dropout = layers.Dropout(self.dropout_rate, shared)
 
-    def _dense(
-        self, features: int, axes: tuple[str, str], init: Initializer, stack: int = 0
-    ) -> Dense:
-        return Dense(features, axes, stack, self.use_bias, self.config.operands, init)
-
-    def _inwards(self, scale: float | tuple[float, ...] = 1.0, stack: int = 0) -> Dense:
+    def _inwards(self, scale: float | tuple[float, ...] = 1.0, stack: int = 0) -> layers.Dense:
         """The product from features to all heads."""
-        features = self.config.num_heads * self.config.head_dim
-        init = self.kernel_init or fan_in_normal(scale)
-        return self._dense(features, ('joined_kv', 'embed'), init, stack)
+        cfg, axes = self.config, ('joined_kv', 'embed')
+        init = self.kernel_init or layers.fan_in_normal(scale)
+        features = cfg.num_heads * cfg.head_dim
+        return layers.Dense(features, axes, stack, self.use_bias, cfg.operands, init)
 
     @property
     def _query_scale(self) -> float:
@@ -227,22 +213,16 @@ class Attention(nn.Module):
             out = dot_product_attention(q, k, v, bias, mask, self.config.operands)
         else:
             logits = jnp.einsum('bhqd,bhkd->bhqk', q, k, preferred_element_type=jnp.float32)
-            for addend in (bias, mask):
-                logits = logits if addend is None else logits + addend
-            weights = self.dropout(jax.nn.softmax(logits, axis=-1).astype(v.dtype), train)
+            weights = jax.nn.softmax(_sum(logits, bias, mask), axis=-1).astype(v.dtype)
+            weights = self.dropout(weights, train)
             out = jnp.einsum('bhqk,bhkd->bhqd', weights, v)
         return self.out(join_heads(out))
 
-    def _fused(
-        self,
-        q: jax.Array,  # [batch, heads, queries, head_dim]
-        k: jax.Array,  # [batch, heads, keys, head_dim]
-        v: jax.Array,  # [batch, heads, keys, head_dim]
-        bias: jax.Array | None,  # [heads, queries + keys], by difference of positions
-        seen: MaskSpec,
-        train: bool,
-    ) -> jax.Array:  # [batch, queries, joined_kv]
-        """The same without an array [queries, keys]; the dropout is that of values."""
+    def _fused(self, q, k, v, bias: jax.Array | None, seen: MaskSpec, train: bool) -> jax.Array:
+        """[batch, queries, joined_kv] of the same without an array [queries, keys].
+
+        The bias is by difference of positions, [heads, queries + keys]; the dropout is of values.
+        """
         # Late, because Pallas takes half a second to import, and few runs need it.
         fused, cfg = importlib.import_module('xlbench.models.fused.attention'), self.config
         drops = self.dropout(jnp.ones((*v.shape[:3], 1), v.dtype), train)
@@ -282,7 +262,7 @@ class SelfAttention(Attention):
         `bias` counts where it is a rotation, see llama.py. `length` is the logical axis of the
         positions; None where they are the beams of a step.
         """
-        q, k, v = unstack(self.qkv(x))
+        q, k, v = layers.unstack(self.qkv(x))
         k, v = (_of_all_positions(y, self.config.num_heads, length) for y in (k, v))
         return self._heads_of(q, length), k, v
 
@@ -299,11 +279,23 @@ class SelfAttention(Attention):
         The rows are batch * beams. Each hypothesis looks at the places of all beams of its example,
         and the mask leaves it those that hold its own tokens: so no key or value ever moves.
         """
-        batch = len(past['key'])
-        q, key, value = self.project(x.reshape(batch, -1, x.shape[-1]), length=None)
+        by_example = x.reshape(len(past['key']), -1, x.shape[-1])
+        q, key, value = self.project(by_example, bias, length=None)
         past = grown(past, key, value, place)
-        y = step_attention(q, past['key'], past['value'], bias, mask)
+        y = self.over(q, past, bias, mask)
         return self.out(join_heads(y)).reshape(x.shape[0], 1, -1), past
+
+    def empty(self, source: KeysValues, places: int) -> KeysValues:
+        """The past of texts that have no token yet, of the type of the source's."""
+        batch, heads, _, head_dim = source['value'].shape
+        return {
+            'key': jnp.zeros((batch, heads, head_dim, places), source['value'].dtype),
+            'value': jnp.zeros((batch, heads, places, head_dim), source['value'].dtype),
+        }
+
+    def over(self, q: jax.Array, past: KeysValues, bias: Bias, mask: Any) -> jax.Array:
+        """The results of a step's queries [batch, heads, beams, head_dim], in the same shape."""
+        return step_attention(q, past['key'], past['value'], bias, mask)
 
 
 class CrossAttention(Attention):
@@ -317,7 +309,7 @@ class CrossAttention(Attention):
     def __call__(
         self,
         x: jax.Array,  # [batch, length, embed]
-        encoded: Source,
+        encoded: layers.Source,
         mask: jax.Array | MaskSpec | None = None,  # broadcasts to [batch, heads, length, inputs]
         train: bool = False,
     ) -> jax.Array:  # [batch, length, out_features]
@@ -330,7 +322,7 @@ class CrossAttention(Attention):
 
     def keys_values(self, encoded: jax.Array) -> tuple[jax.Array, jax.Array]:
         """encoded [batch, inputs, embed] -> k, v, each [batch, heads, inputs, head_dim]."""
-        k, v = unstack(self.kv(encoded))
+        k, v = layers.unstack(self.kv(encoded))
         k, v = (_of_all_positions(y, self.config.num_heads, 'length') for y in (k, v))
         return k, v
 

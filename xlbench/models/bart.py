@@ -21,18 +21,8 @@ import jax.numpy as jnp
 from jax import lax
 from msgspec import Meta
 
-from xlbench.models import generator, transformer
+from xlbench.models import generator, layers, transformer
 from xlbench.models.attention import Attention, KeysValues, SelfAttention
-from xlbench.models.layers import (
-    Dense,
-    Embedding,
-    Initializer,
-    Mlp,
-    TransformerConfig,
-    look_up,
-    place,
-    with_axes,
-)
 from xlbench.models.positions import LearnedPositions, for_each_row, sinusoids
 
 # Rows of a learned table that come before position 0; fairseq kept them for its padding symbol.
@@ -40,7 +30,7 @@ POSITION_OFFSET = 2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class BartConfig(TransformerConfig):
+class BartConfig(layers.TransformerConfig):
     """Sizes and types of one model.
 
     Attributes:
@@ -86,7 +76,7 @@ class BartConfig(TransformerConfig):
         return self.max_positions
 
     @property
-    def init(self) -> Initializer:
+    def init(self) -> layers.Initializer:
         """Draws fresh kernels and tables."""
         return nn.initializers.normal(self.init_std)
 
@@ -113,8 +103,8 @@ class Ssru(nn.Module):
     def setup(self):
         cfg = self.config
         axes, types = ('joined_kv', 'embed'), (cfg.operands, cfg.init)
-        self.inwards = Dense(cfg.emb_dim, axes, 0, False, *types)
-        self.forget = Dense(cfg.emb_dim, axes, 0, True, *types)
+        self.inwards = layers.Dense(cfg.emb_dim, axes, 0, False, *types)
+        self.forget = layers.Dense(cfg.emb_dim, axes, 0, True, *types)
 
     def __call__(self, x: jax.Array, bias: None, mask: jax.Array, train: bool = False) -> jax.Array:
         """Runs over texts; a position that must not see the one before it starts from zero."""
@@ -146,9 +136,9 @@ class Ssru(nn.Module):
         value = lax.dynamic_update_slice_in_dim(past['value'], state[:, None], place, axis=2)
         return nn.relu(state).astype(x.dtype).reshape(x.shape), {**past, 'value': value}
 
-    @nn.nowrap
-    def empty(self, batch: int, places: int) -> KeysValues:
-        """The past of a text that has no token yet: room for states, and no keys."""
+    def empty(self, source: KeysValues, places: int) -> KeysValues:
+        """The past of texts that have no token yet: room for states, and no keys."""
+        batch = len(source['value'])
         return {
             'key': jnp.zeros((batch, 1, 0, places), jnp.float32),
             'value': jnp.zeros((batch, 1, places, self.config.emb_dim), jnp.float32),
@@ -169,10 +159,10 @@ class Layer(transformer.Layer):
     def pre_norm(self) -> bool:
         return self.config.pre_norm
 
-    def _mlp(self) -> Mlp:
+    def _mlp(self) -> layers.Mlp:
         cfg = self.config
         rate = cfg.activation_dropout_rate
-        return Mlp(cfg, cfg.activation, use_bias=True, dropout_rate=rate, **cfg.inits)
+        return layers.Mlp(cfg, cfg.activation, use_bias=True, dropout_rate=rate, **cfg.inits)
 
 
 class DecoderLayer(Layer):
@@ -188,17 +178,12 @@ class DecoderLayer(Layer):
         recurrent = kind is SelfAttention and self.config.ssru
         return Ssru(self.config) if recurrent else super()._attention(kind)
 
-    def empty(self, source: KeysValues, places: int) -> KeysValues:
-        if self.config.ssru:
-            return self.self_attention.empty(len(source['value']), places)
-        return super().empty(source, places)
-
 
 class Stack(transformer.Stack):
     """Positions at the bottom, a norm at the top."""
 
     config: BartConfig
-    token_embedder: Embedding
+    token_embedder: layers.Embedding
 
     @property
     def zero_first(self) -> bool:
@@ -234,7 +219,7 @@ class Stack(transformer.Stack):
         if positions is None:
             rows = for_each_row(table, len(tokens), self.config.dtype)
             return self._sum(tokens, jnp.arange(tokens.shape[1])[None], rows, train)
-        return self._sum(tokens, positions, place(look_up(table, positions)), train)
+        return self._sum(tokens, positions, layers.place(layers.look_up(table, positions)), train)
 
     def _sum(
         self, tokens: jax.Array, index: jax.Array, positions: jax.Array, train: bool
@@ -280,10 +265,10 @@ class Bart(generator.Generator):
 
     def setup(self):
         cfg = self.config
-        self.token_embedder = Embedding(cfg.vocab_size, cfg.emb_dim, cfg.dtype, cfg.init)
+        self.token_embedder = layers.Embedding(cfg.vocab_size, cfg.emb_dim, cfg.dtype, cfg.init)
         self.encoder, self.decoder = (stack(cfg, self.token_embedder) for stack in self.stacks)
         if cfg.logits_bias:
-            init, shape = with_axes(nn.initializers.zeros, 'vocab'), (cfg.vocab_size,)
+            init, shape = layers.with_axes(nn.initializers.zeros, 'vocab'), (cfg.vocab_size,)
             self.final_logits_bias = self.param('final_logits_bias', init, shape, jnp.float32)
 
     def output_embedding(self) -> jax.Array:

@@ -4,6 +4,12 @@ The kinds differ in fields of the config: RoBERTa's table of positions begins wi
 padding symbol, it knows one type of token only, and its norms add another epsilon. XLM
 (arXiv:1901.07291) knows no types, but may have a table of languages; DistilBERT (arXiv:1910.01108)
 has neither. Positions are absolute, but in DeBERTa v3 and mDeBERTa v3 (arXiv:2111.09543).
+
+An encoder-decoder (arXiv:1907.12461, bert2bert; MTG trains two, arXiv:2108.07140, appendix A) is
+two of them: the decoder is the same stack, causal, with fresh attention over the source between
+self-attention and MLP, and the masked-language head on top: a layer, a norm, and the decoder's own
+token table with a bias. Each half has weights of its own, so that either is initialised from an
+encoder by a prefix.
 """
 
 import dataclasses
@@ -15,10 +21,10 @@ import jax.numpy as jnp
 import numpy as np
 from msgspec import Meta
 
-from xlbench.models import transformer
+from xlbench.models import generator, transformer
 from xlbench.models.attention import Attention, SelfAttention
 from xlbench.models.families import variant_of
-from xlbench.models.layers import Dense, Embedding, Mlp, TransformerConfig
+from xlbench.models.layers import ACTIVATIONS, Dense, Embedding, Mlp, TransformerConfig, with_axes
 from xlbench.models.masks import MaskSpec
 from xlbench.models.positions import LearnedPositions, for_each_row
 from xlbench.system import errors
@@ -102,14 +108,8 @@ class DisentangledAttention(SelfAttention):
 
     config: BertConfig
 
-    def __call__(
-        self,
-        x: jax.Array,  # [batch, length, embed]
-        bias: Any = None,  # [2 * relpos_buckets, embed], embedded distances
-        mask: jax.Array | MaskSpec | None = None,  # broadcasts to [batch, heads, length, length]
-        train: bool = False,
-    ) -> jax.Array:  # [batch, length, out_features]
-        """Every position attends to all that its mask leaves it."""
+    def __call__(self, x, bias: Any = None, mask: Any = None, train: bool = False) -> jax.Array:
+        """As SelfAttention; `bias` are embedded distances, [2 * relpos_buckets, embed]."""
         q, k, v = self.project(x)
         of_queries, of_keys, _ = self.project(bias[None], length=None)
         cfg = self.config
@@ -255,3 +255,87 @@ class Bert(Stack, transformer.Encoder):
         q, k, _ = top.attention.project(x)
         logits = jnp.einsum('bhd,bhkd->bhk', q[:, :, 0], k, preferred_element_type=jnp.float32)
         return jax.nn.softmax(logits if mask is None else logits + mask[:, :, 0], axis=-1)
+
+
+# ----------------------------------------------------------------- an encoder-decoder of two halves
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EncoderDecoderConfig(BertConfig):
+    """Sizes and types of either half.
+
+    `has_pooler` is the encoder's. Nothing reads it; public checkpoints of this kind hold it.
+    """
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.relpos_buckets:
+            raise errors.UserError('a DeBERTa cannot be half of an encoder_decoder; take a BERT')
+
+
+class DecoderLayer(Layer):
+    """Causal self-attention, attention over the encoded source, MLP."""
+
+    names = (
+        ('attention', 'attention_norm'),
+        ('cross_attention', 'cross_attention_norm'),
+        ('mlp', 'mlp_norm'),
+    )
+
+
+class Decoder(Stack, transformer.Decoder):
+    """The stack of decoder layers, with embeddings of its own."""
+
+    layer = DecoderLayer
+
+    def position_cache(self, max_length: int) -> None:
+        """Returns nothing; raises UserError where there are fewer positions."""
+        self.position_embedder.check_length(max_length)
+
+    def embed_step(self, cache: transformer.Cache, tokens: jax.Array) -> jax.Array:
+        languages = cache.get('languages')
+        if languages is not None:  # [batch, 1]; the beams of an example side by side.
+            languages = jnp.repeat(languages, tokens.shape[0] // languages.shape[0], axis=0)
+        return self.embed(tokens, cache['index'][None, None], False, languages=languages)
+
+
+class LmHead(nn.Module):
+    """The masked-language head, but for the token table: a layer and a norm; a bias for logits."""
+
+    config: EncoderDecoderConfig
+
+    def setup(self):
+        cfg = self.config
+        self.dense = dense(cfg, cfg.emb_dim)
+        self.norm = cfg.norm()
+        init = with_axes(nn.initializers.zeros, 'vocab')
+        self.bias = self.param('bias', init, (cfg.vocab_size,), jnp.float32)
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """x [batch, targets, emb_dim] -> the same shape."""
+        return self.norm(ACTIVATIONS['gelu'](self.dense(x)))
+
+
+class EncoderDecoder(generator.Generator):
+    """Encoder-decoder over token ids, of two encoders."""
+
+    config: EncoderDecoderConfig
+
+    def setup(self):
+        self.encoder = Bert(self.config)
+        self.decoder = Decoder(self.config)
+        self.lm_head = LmHead(self.config)
+
+    @property
+    def reads_languages(self) -> bool:
+        return self.config.num_languages > 0
+
+    def head(self, states: jax.Array) -> jax.Array:
+        """The decoder's states [batch, targets, emb_dim] after the head's layer and norm."""
+        return self.lm_head(states)
+
+    def output_embedding(self) -> jax.Array:
+        return self.decoder.token_embedder.embedding
+
+    def token_bias(self) -> jax.Array:
+        return self.lm_head.bias

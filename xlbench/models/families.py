@@ -29,8 +29,8 @@ class ModelFamily:
 
     Attributes:
       module, config, model: a file in xlbench/models, its class of configs and that of models.
-      tensors: the file in xlbench/huggingface with the names of its tensors; '' where there is no
-        public form.
+      tensors: the row of xlbench/huggingface/kinds.toml with the names of its tensors; '' where
+        there is no public form.
       kind: what objectives say they train; '' is an encoder and a decoder that writes texts.
       fields: of its config, whatever the size.
       encoders: where encoders are in the names of its parameters; the first is the one that other
@@ -51,7 +51,8 @@ class ModelType:
     """A kind of checkpoint, by the model_type in its config.json.
 
     Attributes:
-      tensors: the file in xlbench/huggingface with the names of its tensors.
+      tensors: the row of xlbench/huggingface/kinds.toml with the names of its tensors; of encoders
+        that of BERT, which stands for all.
       vocabulary: key of data.vocabularies.FAMILIES; '' is that of the encoder inside.
       head: of an encoder, the activation of the layer that a head over a text has in the place of
         the pooler; '' where it has none.

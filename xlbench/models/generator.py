@@ -106,16 +106,9 @@ class Generator(nn.Module):
         train: bool = False,
     ) -> jax.Array:  # [batch, targets, emb_dim]
         """Target tokens -> hidden states, of which `logits` makes the scores of the next tokens."""
-        states = self.decoder(
-            decoder_input_tokens,
-            encoded,
-            encoder_segment_ids,
-            decoder_segment_ids,
-            decoder_positions,
-            train=train,
-            **_languages(decoder_language_ids),
-        )
-        return self.head(states)
+        given = (encoder_segment_ids, decoder_segment_ids, decoder_positions)
+        about = _languages(decoder_language_ids)
+        return self.head(self.decoder(decoder_input_tokens, encoded, *given, train=train, **about))
 
     def init_cache(
         self,
@@ -171,22 +164,11 @@ class Generator(nn.Module):
         **encoder_features: jax.Array,
     ) -> jax.Array:  # [batch, targets, emb_dim]
         """Encode and decode; `encoder_features` are what else a family's `encode` reads."""
-        encoded = self.encode(
-            encoder_input_tokens,
-            encoder_segment_ids,
-            encoder_positions,
-            train=train,
-            **encoder_features,
-        )
-        return self.decode(
-            encoded,
-            decoder_input_tokens,
-            encoder_segment_ids,
-            decoder_segment_ids,
-            decoder_positions,
-            decoder_language_ids,
-            train=train,
-        )
+        source = (encoder_input_tokens, encoder_segment_ids, encoder_positions)
+        segments = (encoder_segment_ids, decoder_segment_ids)
+        encoded = self.encode(*source, train=train, **encoder_features)
+        about = (decoder_positions, decoder_language_ids)
+        return self.decode(encoded, decoder_input_tokens, *segments, *about, train=train)
 
     def __call__(self, *tokens_and_segments, train: bool = False, **named) -> jax.Array:
         """Takes what `hidden` takes -> logits [batch, targets, vocab], float32. For small uses."""

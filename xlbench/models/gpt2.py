@@ -94,13 +94,10 @@ class Decoder(transformer.Decoder):
             cfg.max_positions, cfg.emb_dim, cfg.dtype, cfg.init
         )
 
-    def states(
-        self,
-        tokens: jax.Array,  # [batch, length]
-        segment_ids: jax.Array | None,  # [batch, length]; 0 is padding
-        train: bool,
-    ) -> jax.Array:  # [batch, length, emb_dim]
-        """Tokens -> states of the last layer, normed.
+    def __call__(  # type: ignore[override]  # There is no source.
+        self, tokens: jax.Array, segment_ids: jax.Array | None, *, train: bool = False
+    ) -> jax.Array:
+        """Tokens of whole texts, [batch, length] -> normed states [batch, length, emb_dim].
 
         Raises:
           UserError: a row is longer than positions go.
@@ -208,7 +205,7 @@ class Gpt2(generator.Generator):
         train: bool = False,
     ) -> jax.Array:  # [batch, length, emb_dim]
         """Tokens of whole texts -> hidden states."""
-        return self.decoder.states(tokens, segment_ids, train)
+        return self.decoder(tokens, segment_ids, train=train)
 
     def encode(
         self,
@@ -249,5 +246,5 @@ class Gpt2(generator.Generator):
             pairs = zip(sides, (encoder_segment_ids, decoder_segment_ids), strict=True)
             filled = [jnp.ones_like(x) if ids is None else ids for x, ids in pairs]
             segments = jnp.concatenate(filled, axis=1)
-        states = self.decoder.states(jnp.concatenate(sides, axis=1), segments, train)
+        states = self.decoder(jnp.concatenate(sides, axis=1), segments, train=train)
         return states if of_inputs else states[:, encoder_input_tokens.shape[1] :]

@@ -18,27 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 from msgspec import Meta
 
-from xlbench.models import gpt2, transformer
-from xlbench.models.attention import (
-    Attention,
-    KeysValues,
-    SelfAttention,
-    grown,
-    join_heads,
-    split_heads,
-    step_attention,
-)
+from xlbench.models import attention, gpt2, layers, transformer
 from xlbench.models.cpu_kernels import dot_heads
-from xlbench.models.layers import (
-    Dense,
-    Embedding,
-    Mlp,
-    OutputEmbedding,
-    RMSNorm,
-    constrain,
-    dropout,
-    unstack,
-)
 from xlbench.models.masks import mask_bias
 from xlbench.system import errors
 
@@ -115,8 +96,8 @@ class LlamaConfig(gpt2.Gpt2Config):
                 'scan_layers makes a loop of equal layers, and some here have a window; set it to 0'
             )
 
-    def norm(self) -> RMSNorm:
-        return RMSNorm(self.norm_epsilon, self.unit_norms)
+    def norm(self) -> layers.RMSNorm:
+        return layers.RMSNorm(self.norm_epsilon, self.unit_norms)
 
     @property
     def windowed(self) -> list[bool]:
@@ -156,7 +137,7 @@ def rotate(x: jax.Array, by: Rotation) -> jax.Array:
 # ---------------------------------------------------------------------------------------- the model
 
 
-class SharedAttention(SelfAttention):
+class SharedAttention(attention.SelfAttention):
     """Attention within a text, in which several queries share a key and a value.
 
     Queries are one kernel, keys and values another. The cache has the shared heads alone.
@@ -165,12 +146,12 @@ class SharedAttention(SelfAttention):
     config: LlamaConfig
 
     def setup(self):
-        Attention.setup(self)  # Without one kernel for all three.
+        attention.Attention.setup(self)  # Without one kernel for all three.
         cfg = self.config
         axes, init = ('joined_kv', 'embed'), self.kernel_init or cfg.init
         types = cfg.qkv_bias, cfg.operands, init
-        self.query = Dense(cfg.num_heads * cfg.head_dim, axes, 0, *types)
-        self.kv = Dense(cfg.num_kv_heads * cfg.head_dim, axes, 2, *types)
+        self.query = layers.Dense(cfg.num_heads * cfg.head_dim, axes, 0, *types)
+        self.kv = layers.Dense(cfg.num_kv_heads * cfg.head_dim, axes, 2, *types)
         if cfg.qk_norm:
             self.query_norm, self.key_norm = cfg.norm(), cfg.norm()
 
@@ -179,10 +160,10 @@ class SharedAttention(SelfAttention):
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
         """x [batch, length, embed] -> q [batch, heads, length, head_dim], k, v of shared heads."""
         cfg = self.config
-        q = split_heads(self.query(x), cfg.num_heads, length)
+        q = attention.split_heads(self.query(x), cfg.num_heads, length)
         k, v = (
             jnp.swapaxes(y.reshape(*y.shape[:2], cfg.num_kv_heads, -1), 1, 2)
-            for y in unstack(self.kv(x))
+            for y in layers.unstack(self.kv(x))
         )
         if cfg.qk_norm:
             q, k = self.query_norm(q), self.key_norm(k)
@@ -193,9 +174,11 @@ class SharedAttention(SelfAttention):
         del bias  # Queries and keys are rotated by now.
         cfg = self.config
         share = cfg.num_heads // cfg.num_kv_heads
-        k, v = (constrain(jnp.repeat(y, share, 1), 'batch', 'heads', None, None) for y in (k, v))
+        axes = ('batch', 'heads', None, None)
+        k, v = (layers.constrain(jnp.repeat(y, share, 1), *axes) for y in (k, v))
         if cfg.attention_softcap:
-            return self.out(join_heads(self._capped(q, k, self.dropout(v, train), mask, 3)))
+            y = self._capped(q, k, self.dropout(v, train), mask, 3)
+            return self.out(attention.join_heads(y))
         return super().attend(q, k, v, None, mask, train)
 
     def _capped(self, q, k, v, mask: jax.Array, features: int) -> jax.Array:
@@ -205,28 +188,17 @@ class SharedAttention(SelfAttention):
         weights = jax.nn.softmax(logits, axis=-1).astype(v.dtype)
         return dot_heads(weights, v, (3, 2)).astype(q.dtype)
 
-    def step(
-        self, x, past: KeysValues, place, bias: Any = None, mask: Any = None
-    ) -> tuple[jax.Array, KeysValues]:
-        """Attention of one new token over earlier ones and itself; see SelfAttention.step.
-
-        The bias is the rotation of the rows, and [batch, 1, 1, places], what a window hides.
-        """
-        cfg, batch = self.config, len(past['key'])
+    def over(self, q, past: attention.KeysValues, bias, mask: Any) -> jax.Array:
+        del bias  # Queries are rotated by now. Those that share a key are further rows of it.
+        cfg, beams = self.config, q.shape[2]
         share = cfg.num_heads // cfg.num_kv_heads
-        by, window = bias
-        q, k, v = self.project(x.reshape(batch, -1, x.shape[-1]), by, length=None)
-        past = grown(past, k, v, place)
-        # The queries that share a key are further rows of it.
-        beams = q.shape[2]
-        q = q.reshape(batch, cfg.num_kv_heads, share * beams, cfg.head_dim)
-        mask = jnp.tile(mask + window, (1, 1, share, 1))
+        rows = q.reshape(len(q), cfg.num_kv_heads, share * beams, cfg.head_dim)
+        mask = jnp.tile(mask, (1, 1, share, 1))
         if cfg.attention_softcap:
-            y = self._capped(q, past['key'], past['value'], mask, 2)
+            y = self._capped(rows, past['key'], past['value'], mask, 2)
         else:
-            y = step_attention(q, past['key'], past['value'], None, mask)
-        y = y.reshape(batch, cfg.num_heads, beams, cfg.head_dim)
-        return self.out(join_heads(y)).reshape(x.shape[0], 1, -1), past
+            y = attention.step_attention(rows, past['key'], past['value'], None, mask)
+        return y.reshape(q.shape)
 
 
 class Layer(gpt2.Layer):
@@ -242,14 +214,14 @@ class Layer(gpt2.Layer):
         if self.config.post_norms:
             self.attention_post_norm, self.mlp_post_norm = self.config.norm(), self.config.norm()
 
-    def _attention(self, kind: type[Attention]) -> Attention:
+    def _attention(self, kind: type[attention.Attention]) -> attention.Attention:
         cfg = self.config
         rate = cfg.attention_dropout_rate
         return kind(cfg, use_bias=cfg.out_bias, dropout_rate=rate, **cfg.inits)
 
-    def _mlp(self) -> Mlp:
+    def _mlp(self) -> layers.Mlp:
         cfg = self.config
-        return Mlp(cfg, cfg.activation, gated=True, use_bias=cfg.mlp_bias, **cfg.inits)
+        return layers.Mlp(cfg, cfg.activation, gated=True, use_bias=cfg.mlp_bias, **cfg.inits)
 
     def __call__(self, x, encoded, bias, mask, cross_mask, train: bool) -> jax.Array:
         """The layer for whole texts; of bias and mask there are those of both kinds of layers."""
@@ -261,7 +233,12 @@ class Layer(gpt2.Layer):
             y = (self.attention_post_norm if norm is self.attention_norm else self.mlp_post_norm)(y)
         return x + y
 
-    def prefill(self, x, bias, mask) -> tuple[jax.Array, KeysValues]:
+    def step(self, x, past, source, bias, mask, cross_mask, place):
+        """The layer for one token; the bias is its rotation, and what a window hides."""
+        by, window = bias
+        return super().step(x, past, source, by, mask + window, cross_mask, place)
+
+    def prefill(self, x, bias, mask) -> tuple[jax.Array, attention.KeysValues]:
         return super().prefill(x, bias[self.windowed], mask[self.windowed])
 
 
@@ -272,11 +249,11 @@ class Decoder(gpt2.Decoder):
 
     def setup(self):
         cfg = self.config
-        self.token_embedder = Embedding(cfg.vocab_size, cfg.emb_dim, cfg.dtype, cfg.init)
+        self.token_embedder = layers.Embedding(cfg.vocab_size, cfg.emb_dim, cfg.dtype, cfg.init)
         made = transformer.checkpointed(Layer, cfg.remat)
         self.layers = [made(cfg, windowed) for windowed in cfg.windowed]
         self.final_norm = cfg.norm()
-        self.dropout = dropout(cfg, cfg.dropout_rate)
+        self.dropout = layers.dropout(cfg, cfg.dropout_rate)
 
     def check_length(self, length: int) -> None:
         """Rotations have no end."""
@@ -328,7 +305,7 @@ class Llama(gpt2.Gpt2):
         cfg = self.config
         self.decoder = Decoder(cfg)
         if not cfg.tied_embeddings:
-            self.logits_dense = OutputEmbedding(cfg.vocab_size, cfg.emb_dim)
+            self.logits_dense = layers.OutputEmbedding(cfg.vocab_size, cfg.emb_dim)
 
     @property
     def logits_softcap(self) -> float:

@@ -88,14 +88,9 @@ class Lora(Block, where='config.lora'):
         if not self.languages:
             return params
         flat = traverse_util.flatten_dict(dict(params))
-        return traverse_util.unflatten_dict(
-            {
-                path: jax.lax.dynamic_index_in_dim(value, place, keepdims=False)
-                if path[-1] in ('lora_a', 'lora_b')
-                else value
-                for path, value in flat.items()
-            }
-        )
+        for path in [path for path in flat if path[-1] in ('lora_a', 'lora_b')]:
+            flat[path] = jax.lax.dynamic_index_in_dim(flat[path], place, keepdims=False)
+        return traverse_util.unflatten_dict(flat)
 
     def add(self, boxed_params: Boxed, rng: jax.Array) -> Boxed:
         """Fresh leaves beside every target; the adapters of all languages begin alike.

@@ -49,15 +49,10 @@ class MultiViewConfig(bart.BartConfig):
 
 
 class Encoded(NamedTuple):
-    """Output of the encoder.
+    """Output of the encoder."""
 
-    Attributes:
-      states: [batch, inputs, emb_dim], of both views.
-      weights: [batch, VIEWS] float32, of the views; they sum to 1.
-    """
-
-    states: jax.Array
-    weights: jax.Array
+    states: jax.Array  # [batch, inputs, emb_dim], of both views
+    weights: jax.Array  # [batch, VIEWS] float32, of the views; they sum to 1
 
 
 def view_mask(segment_ids: jax.Array) -> jax.Array:

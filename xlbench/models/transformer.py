@@ -106,14 +106,6 @@ class Layer(nn.Module):
         _, attention = self.parts[1]
         return as_past(*attention.keys_values(encoded))
 
-    def empty(self, source: KeysValues, places: int) -> KeysValues:
-        """Keys and values of texts that have no token yet, of the type of the source's."""
-        batch, heads, _, head_dim = source['value'].shape
-        return {
-            'key': jnp.zeros((batch, heads, head_dim, places), source['value'].dtype),
-            'value': jnp.zeros((batch, heads, places, head_dim), source['value'].dtype),
-        }
-
     def _before(self, norm: nn.Module, x: jax.Array) -> jax.Array:
         return norm(x) if self.pre_norm else x
 
@@ -145,12 +137,6 @@ def checkpointed(layer: type[_Module], remat: str) -> type[_Module]:
         return layer
     # The last of its arguments, `train`, is a Python bool.
     return nn.remat(layer, policy=REMAT[remat], prevent_cse=True, static_argnums=(6,))
-
-
-def layers(layer: type[Layer], cfg: TransformerConfig, count: int) -> list[Layer]:
-    """Makes `count` layers, each recomputed as the config says."""
-    made = checkpointed(layer, cfg.remat)
-    return [made(cfg) for _ in range(count)]
 
 
 def run_layers(
@@ -234,7 +220,8 @@ class Stack(nn.Module):
         return ''
 
     def setup(self):
-        self.layers = layers(self.layer, self.config, getattr(self.config, self.depth))
+        made = checkpointed(self.layer, self.config.remat)
+        self.layers = [made(self.config) for _ in range(getattr(self.config, self.depth))]
         self.dropout = dropout(self.config, self.config.dropout_rate)
         if self.norm_name:
             setattr(self, self.norm_name, self.config.norm())
@@ -343,17 +330,12 @@ class Decoder(Stack):
     fuses_source: ClassVar[bool] = True
 
     def __call__(
-        self,
-        tokens: jax.Array,  # [batch, targets]
-        encoded: Source,
-        encoder_segment_ids: jax.Array | None = None,  # [batch, inputs]
-        segment_ids: jax.Array | None = None,  # [batch, targets]
-        positions: jax.Array | None = None,  # [batch, targets]
-        *,
-        train: bool = False,
-        **about: jax.Array,
-    ) -> jax.Array:  # [batch, targets, emb_dim]
-        """Target tokens -> states of the last layer; `about` is what else `embed` reads."""
+        self, tokens, encoded, encoder_segment_ids, segment_ids, positions, *, train, **about
+    ) -> jax.Array:
+        """Target tokens -> states of the last layer [batch, targets, emb_dim].
+
+        Arguments are those of Generator.decode; `about` is what else `embed` reads.
+        """
         mask = self.own_mask(tokens, segment_ids, train, causal=True)
         cross_mask: Any = MaskSpec(segment_ids, encoder_segment_ids)
         if not (self.fuses_source and self.takes_fused(tokens, encoded.shape[1], train)):
@@ -386,15 +368,12 @@ class Decoder(Stack):
         return [None] * len(self.layers)
 
     def init_cache(
-        self,
-        encoded: Source,
-        encoder_segment_ids: jax.Array | None,  # [batch, inputs]
-        max_length: int,
-        beams: int,
+        self, encoded: Source, encoder_segment_ids: Any, max_length: int, beams: int
     ) -> Cache:
-        """The cache before the first token."""
+        """The cache before the first token; arguments as in Generator.init_cache."""
         cross = [layer.source_keys_values(encoded) for layer in self.layers]
-        empty = self.layers[0].empty(cross[0], max_length * beams)
+        _, attention = self.layers[0].parts[0]
+        empty = attention.empty(cross[0], max_length * beams)
         return {
             'index': jnp.zeros((), jnp.int32),
             'origin': jnp.zeros((len(cross[0]['value']), beams, max_length), jnp.int32),

@@ -85,7 +85,7 @@ def open_source(spec: str) -> Source:
     shapes = {path: shape for path, shape in public.shapes.items() if path not in missing}
     # A masked-language model's head is no part of an encoder, but a decoder's may begin with it.
     head: dict[str, str] = {}
-    if isinstance(public, hf_checkpoint.Checkpoint) and public.family == 'bert':
+    if public.family == 'bert':
         fields: dict[str, Any] = dict(public.model)
         config: Any = models.config(**fields)
         entries = bert_names.lm_head_names(config).items()
@@ -93,9 +93,7 @@ def open_source(spec: str) -> Source:
         shapes |= {path: public.shape(tensor) for path, tensor in head.items()}
 
     def read(path: str) -> np.ndarray:
-        if path in head and isinstance(public, hf_checkpoint.Checkpoint):
-            return public.read(head[path])
-        return public.read_param(path)
+        return public.read(head[path]) if path in head else public.read_param(path)
 
     name = spec if pathlib.Path(spec).expanduser() == public.folder else f'{spec} ({public.folder})'
     return Source(name, public.model, shapes, read, tuple(sorted(surplus - set(head.values()))))

@@ -11,23 +11,20 @@ from jax.experimental import pallas as pl
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """The sizes of one call on one device.
-
-    Attributes:
-      batch, heads, head_dim: as they are.
-      queries, keys: lengths without what fills blocks.
-      block_q, block_k: of a tile.
-      causal: whether a query sees no later key.
-    """
+    """The sizes of one call on one device."""
 
     batch: int
     heads: int
     head_dim: int
-    queries: int
+    queries: int  # The length without what fills blocks; so is that of keys.
     keys: int
-    block_q: int
+    block_q: int  # Of a tile.
     block_k: int
-    causal: bool
+    causal: bool  # Whether a query sees no later key.
+    blocks_q: int
+    blocks_k: int
+    padded_q: int  # The length in whole blocks.
+    padded_k: int
 
     @classmethod
     def of(
@@ -35,28 +32,9 @@ class Form:
     ) -> Self:
         """The form of q [batch, queries, heads * head_dim] and k [batch, keys, the same]."""
         (batch, queries, features), keys = q.shape, k.shape[1]
-        heads = features // head_dim
-        return cls(batch, heads, head_dim, queries, keys, block_q, block_k, causal)
-
-    @property
-    def blocks_q(self) -> int:
-        """Blocks of queries."""
-        return -(-self.queries // self.block_q)
-
-    @property
-    def blocks_k(self) -> int:
-        """Blocks of keys."""
-        return -(-self.keys // self.block_k)
-
-    @property
-    def padded_q(self) -> int:
-        """Queries in whole blocks."""
-        return self.blocks_q * self.block_q
-
-    @property
-    def padded_k(self) -> int:
-        """Keys in whole blocks."""
-        return self.blocks_k * self.block_k
+        sizes = (batch, features // head_dim, head_dim, queries, keys, block_q, block_k, causal)
+        blocks = -(-queries // block_q), -(-keys // block_k)
+        return cls(*sizes, *blocks, blocks[0] * block_q, blocks[1] * block_k)
 
     def cost(self, products: int, arrays: Iterable[jax.Array | jax.ShapeDtypeStruct | None]):
         """Builds the compiler's cost estimate of a kernel from its products for each tile."""

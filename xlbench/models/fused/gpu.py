@@ -284,58 +284,41 @@ def backward(
     *given, g, largest, mean = inputs
     by_difference = given[3]
     form, arrays = _prepared(head_dim, causal, *given)
-    q, k, _, *small = arrays
+    q, k, *_ = arrays
     # Queries that only fill a block give no key any weight.
     largest = padded(largest[:, :, 0], form.padded_q, 2, -ABSENT)
     mean = padded(mean[:, :, 0], form.padded_q, 2)
     arrays = (*arrays, padded(g, form.padded_q), largest, mean)
-    part, small = _spec('rbh', None, BLOCK, form.head_dim), _small(None, *small)
-    whole_q, whole_k = (
-        _spec('r0h', None, length, form.head_dim) for length in (form.padded_q, form.padded_k)
-    )
+    part = _spec('rbh', None, BLOCK, form.head_dim)
     d_q, d_k = (jax.ShapeDtypeStruct(x.shape, out_dtype) for x in (q, k))
-    (dq,) = _call(
-        _queries_kernel,
-        form,
-        (form.blocks_q, form.heads, form.batch),
-        [part, whole_k, whole_k, *small, part, *[_spec('rhb', None, None, BLOCK)] * 2],
-        [(d_q, part)],
-        arrays,
-        products=3,
-    )
-    dk, dv = _call(
-        _keys_kernel,
-        form,
-        (form.blocks_k, form.heads, form.batch),
-        [whole_q, part, part, *small, whole_q, *[_spec('rh0', None, None, q.shape[1])] * 2],
-        [(d_k, part)] * 2,
-        arrays,
-        products=4,
-    )
-    d_bias = None if by_difference is None else _d_bias(form, by_difference, arrays)
+
+    def run(kernel, grid, rows, texts_q, texts_k, statistic, outs, products) -> list[jax.Array]:
+        """Runs a kernel that reads these parts of texts and of statistics."""
+        small = _small(rows, *arrays[3:6])
+        specs = [texts_q, texts_k, texts_k, *small, texts_q, statistic, statistic]
+        return _call(kernel, form, grid, specs, outs, arrays, products)
+
+    def texts(rows: int | None, length: int) -> pl.BlockSpec:
+        return _spec('r0h', rows, length, form.head_dim)
+
+    grid, outs = (form.blocks_q, form.heads, form.batch), [(d_q, part)]
+    own = _spec('rhb', None, None, BLOCK)
+    (dq,) = run(_queries_kernel, grid, None, part, texts(None, form.padded_k), own, outs, 3)
+    grid = (form.blocks_k, form.heads, form.batch)
+    all_q = _spec('rh0', None, None, form.padded_q)
+    outs = [(d_k, part)] * 2
+    dk, dv = run(_keys_kernel, grid, None, texts(None, form.padded_q), part, all_q, outs, 4)
+    d_bias = None
+    if by_difference is not None:
+        # Programs have a diagonal for a block, and a group for a row.
+        grid, rows = (form.diagonals, form.heads, form.groups), form.batch // form.groups
+        shape = (form.groups, form.heads, form.diagonals, BLOCK, BLOCK)
+        block = _spec('rhb00', None, None, None, BLOCK, BLOCK)
+        outs = [(jax.ShapeDtypeStruct(shape, jnp.float32), block)]
+        both = texts(rows, form.padded_q), texts(rows, form.padded_k)
+        all_q = _spec('rh0', rows, None, form.padded_q)
+        (sums,) = run(_bias_kernel, grid, rows, *both, all_q, outs, 2)
+        like = jax.ShapeDtypeStruct(by_difference.shape, jnp.float32)
+        transposed = jax.linear_transpose(lambda x: _diagonals(x, form), like)
+        d_bias = transposed(jnp.sum(sums, axis=0))[0][None]
     return dq[:, : form.queries], dk[:, : form.keys], dv[:, : form.keys], d_bias
-
-
-def _d_bias(form: _Form, by_difference: jax.Array, arrays: Sequence[jax.Array | None]) -> jax.Array:
-    """The gradient of the bias, [1, heads, queries + keys]; `arrays` in whole blocks."""
-    rows = form.batch // form.groups
-    # Programs have a diagonal for a block, and a group for a row.
-    texts_q, texts_k = (
-        _spec('r0h', rows, length, form.head_dim) for length in (form.padded_q, form.padded_k)
-    )
-    statistic = _spec('rh0', rows, None, form.padded_q)
-    shape = (form.groups, form.heads, form.diagonals, BLOCK, BLOCK)
-    block = _spec('rhb00', None, None, None, BLOCK, BLOCK)
-    (sums,) = _call(
-        _bias_kernel,
-        form,
-        (form.diagonals, form.heads, form.groups),
-        [texts_q, texts_k, texts_k, *_small(rows, *arrays[3:6]), texts_q, statistic, statistic],
-        [(jax.ShapeDtypeStruct(shape, jnp.float32), block)],
-        arrays,
-        products=2,
-    )
-    sums = jnp.sum(sums, axis=0)
-    like = jax.ShapeDtypeStruct(by_difference.shape, jnp.float32)
-    (d_bias,) = jax.linear_transpose(lambda x: _diagonals(x, form), like)(sums)
-    return d_bias[None]
