@@ -16,7 +16,7 @@ import tiny
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 from xlbench import runs, train
-from xlbench.system import logs, untrusted
+from xlbench.system import untrusted
 from xlbench.system.errors import UserError
 from xlbench.training import tracking
 from xlbench.training.tracking import following
@@ -72,7 +72,7 @@ def use(monkeypatch):
 def live(workdir, kinds, *, begun=False, finished=False, steps=(1, 2, 3)):
     """One life of a run: its numbers, an evaluation, its end."""
     trackers = tracking.Trackers(kinds, str(workdir), CONFIG)
-    log = logs.Log(str(workdir), trackers=trackers)
+    log = tracking.Log(str(workdir), trackers=trackers)
     log.rewind(steps[0] - 1 if begun else 0)
     for step in steps:
         log.write(step, 'train', 'stage1', {'loss': 1 / step, 'mfu': float('nan')})

@@ -10,14 +10,13 @@ from ml_collections import ConfigDict
 from xlbench.parallel.preemption import Interruption
 from xlbench.parallel.watchdog import Watch
 from xlbench.settings import blocks
-from xlbench.system import errors, logs
+from xlbench.system import errors
 from xlbench.system.files import Json
 from xlbench.system.progress import duration
 from xlbench.system.trees import Params
-from xlbench.training import memory, messages
+from xlbench.training import memory, messages, tracking
 from xlbench.training.checkpoints import Best, Progress
 from xlbench.training.experiment import Evaluator, Scores
-from xlbench.training.tracking import Sample
 
 # Characters of a text that trackers get.
 _LONGEST_SAMPLE = 1000
@@ -35,7 +34,7 @@ class Evaluation:
         config: ConfigDict,
         workdir: str,
         evals: Mapping[str, tuple[Evaluator, int]],
-        log: logs.Log,
+        log: tracking.Log,
         interruption: Interruption,
         watch: Watch,
     ):
@@ -111,7 +110,7 @@ class Evaluation:
         return True
 
 
-def _sample(line: Mapping[str, Json]) -> Sample:
+def _sample(line: Mapping[str, Json]) -> tracking.Sample:
     """A line of predictions.jsonl as trackers get it."""
-    texts = (str(line.get(key, '')) for key in Sample._fields)
-    return Sample(*(text[:_LONGEST_SAMPLE] for text in texts))
+    texts = (str(line.get(key, '')) for key in tracking.Sample._fields)
+    return tracking.Sample(*(text[:_LONGEST_SAMPLE] for text in texts))

@@ -1,25 +1,29 @@
-"""The trackers of a run, each in a thread of its own: no step waits for a disk or a network.
+"""The log of a run: plain lines, metrics.jsonl and trackers, written by process 0 alone.
 
-The workdir's own files are the truth, and a tracker is a copy for people to look at. One that fails
-is left out from then on, and the run's log says so once.
+The workdir's own files are the truth, and a tracker is a copy for people to look at, made in a
+thread of its own: no step waits for a disk or a network. One that fails is left out from then on,
+and the run's log says so once.
 """
 
+import contextlib
 import dataclasses
 import importlib.util
+import json
+import math
 import pathlib
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Annotated, TextIO
 
 import msgspec
 from ml_collections import ConfigDict
 
 from xlbench.metrics import specs
 from xlbench.settings import blocks
-from xlbench.system import files, logs, untrusted
-from xlbench.system.errors import UserError, located
+from xlbench.system import files, untrusted
+from xlbench.system.errors import UserError, located, visible
 from xlbench.system.files import Json
 from xlbench.training.tracking.contract import Run, Samples, Tracked, Tracker
 
@@ -72,7 +76,6 @@ class Trackers:
         self._run = Run(workdir, config)
         self._workers: list[_Worker] | None = None
         self._notes: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self._identities: dict[str, str] | None = None
         self._writing = threading.Lock()
         self.step = 0
 
@@ -108,24 +111,137 @@ class Trackers:
     def _identify(self, name: str, identity: str | None = None) -> str:
         """Reads the identity of this run with a tracker; notes it first, if one is given."""
         with self._writing:
-            if self._identities is None:
-                path = untrusted.file(self._run.workdir, FILE)
-                self._identities = files.read_json(path, dict[str, _Identity]) if path else {}
-            if identity and self._identities.get(name) != identity:
-                self._identities[name] = files.check_type(identity, _Identity, 'name of the run')
-                text = msgspec.json.format(msgspec.json.encode(self._identities), indent=1)
+            path = untrusted.file(self._run.workdir, FILE)
+            known = files.read_json(path, dict[str, _Identity]) if path else {}
+            if identity and known.get(name) != identity:
+                known[name] = files.check_type(identity, _Identity, 'name of the run')
+                text = msgspec.json.format(msgspec.json.encode(known), indent=1)
                 files.write(pathlib.Path(self._run.workdir) / FILE, text + b'\n')
-            return self._identities.get(name, '')
+            return known.get(name, '')
 
 
-def open_log(config: ConfigDict, workdir: str, *, active: bool = True) -> logs.Log:
-    """Opens the log of a run, with the trackers that its config names; see `logs.Log`.
+class _Written(msgspec.Struct):
+    """The part of a line of metrics.jsonl that is read."""
+
+    step: int
+    kind: str
+    name: str
+
+
+class Log:
+    """The voice of one run; where it is not `active`, in other processes, every method is silent.
+
+    The workdir, which must exist, gets log.txt, and with the first numbers metrics.jsonl and what
+    the trackers write.
+
+    Raises:
+      UserError: one of these is a link that leads out of the workdir, or no file.
+    """
+
+    def __init__(self, workdir: str, *, active: bool = True, trackers: Trackers | None = None):
+        self._active, self._finished = active, False
+        self._folder, self._trackers = pathlib.Path(workdir), trackers
+        self._text: TextIO | None = None
+        self._metrics: TextIO | None = None
+        if active:
+            for name in ('log.txt', 'metrics.jsonl'):
+                untrusted.file(workdir, name)
+            untrusted.check_tree(workdir, self._folder / 'tensorboard')
+            self._text = open(self._folder / 'log.txt', 'a', encoding='utf-8')  # noqa: SIM115
+
+    def line(self, text: str) -> None:
+        """Writes a line, or a few, to the screen and log.txt; control characters become `?`."""
+        if self._text is not None:
+            text = visible(text)
+            print(text, flush=True)
+            with files.naming(self._folder / 'log.txt'):
+                self._text.write(text + '\n')
+                self._text.flush()
+
+    def write(self, step: int, kind: str, name: str, values: Mapping[str, float]) -> None:
+        """Writes one row of metrics.jsonl, and gives its numbers to the trackers.
+
+        It is of a global step, of the kind 'train' or 'eval', and has the name of a stage or task.
+        A number that is not finite is written as null, which JSON can hold.
+        """
+        if not self._active:
+            return
+        path = self._folder / 'metrics.jsonl'
+        if self._metrics is None:
+            self._metrics = open(path, 'a', encoding='utf-8')  # noqa: SIM115
+        finite = {key: value if math.isfinite(value) else None for key, value in values.items()}
+        row = {'step': step, 'kind': kind, 'name': name, 'values': finite}
+        with files.naming(path):
+            self._metrics.write(json.dumps(row) + '\n')
+            self._metrics.flush()
+        self.track(step, {f'{kind}/{name}/{key}': value for key, value in values.items()}, {})
+
+    def track(self, step: int, scalars: Mapping[str, float], samples: Samples) -> None:
+        """Gives numbers, {'train/stage1/loss': 2.5}, and samples to the trackers alone."""
+        if self._trackers and (scalars or samples):
+            self._trackers.write(step, scalars, samples)
+            self._say_notes(self._trackers)
+
+    def _say_notes(self, trackers: Trackers) -> None:
+        for note in trackers.notes():
+            self.line(note)
+
+    def rewind(
+        self, step: int, again: Collection[str] = (), after: int = 0, due: Collection[str] = ()
+    ) -> None:
+        """Drops what a resumed run computes and writes again, and lines that are no rows of ours.
+
+        These are all rows after a step, those of the evaluations `due` at this very step, and those
+        of the evaluations that come `again` at steps above `after`.
+        """
+        path = self._folder / 'metrics.jsonl'
+        if self._trackers:
+            self._trackers.step = step
+        if not self._active or untrusted.file(self._folder, path.name) is None:
+            return
+        kept, unread = [], 0
+        with untrusted.open_regular(path) as lines:
+            for line in lines:
+                if not line.endswith(b'\n'):
+                    break  # The line that a killed process was writing.
+                try:
+                    row = files.parse_json(line, _Written, path.name)
+                except UserError:
+                    unread += 1
+                    continue
+                name = row.name.partition('/')[0]
+                repeated = name in again and row.step > after
+                repeated |= name in due and row.step == step
+                if row.step <= step and not (repeated and row.kind == 'eval'):
+                    kept.append(line)
+        files.write(path, b''.join(kept))
+        if unread:
+            self.line(f'{path.name}: {unread} lines that cannot be read were left out')
+
+    def finish(self) -> None:
+        """Notes that the run has come to its end, which the trackers are told when it closes."""
+        self._finished = True
+
+    def close(self) -> None:
+        """Closes the files; all that was said is in them, or an error was raised."""
+        if self._trackers:
+            self._trackers.close(self._finished, self.line)
+            with contextlib.suppress(OSError):  # A full disk was said before.
+                self._say_notes(self._trackers)
+        for file in (self._text, self._metrics):
+            if file is not None:
+                with contextlib.suppress(OSError):
+                    file.close()
+
+
+def open_log(config: ConfigDict, workdir: str, *, active: bool = True) -> Log:
+    """Opens the log of a run, with the trackers that its config names; see `Log`.
 
     A sweep has those of its source model, and a config of an earlier version the default ones.
     """
     names = config.get('source', config).get('trackers', blocks.LATER_KEYS['trackers'])
     trackers = Trackers(names, workdir, blocks.to_dict(config)) if active else None
-    return logs.Log(workdir, active=active, trackers=trackers)
+    return Log(workdir, active=active, trackers=trackers)
 
 
 class _Worker:
