@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import flax.linen as nn
 import jax
@@ -135,20 +135,12 @@ def state_like(
 
 # (state, batch, rng) -> the next state, and the metrics of the step
 StepFunction = Callable[[TrainState, Batch, jax.Array], tuple[TrainState, dict[str, jax.Array]]]
+CompiledMemory: TypeAlias = Any  # The compiler's account of a program's memory on each device.
 
 
 # Of steps that keep memory, the first 6 give it back: by then the places of blocks in the heap have
 # settled. Later every hundredth does, so that memory that other programs left does not stay.
 _RETURNING, _RETURNING_AGAIN = 6, 100
-
-
-class CompiledMemory(Protocol):
-    """The compiler's account of a program's memory on each device, in bytes."""
-
-    argument_size_in_bytes: int
-    output_size_in_bytes: int
-    temp_size_in_bytes: int
-    alias_size_in_bytes: int
 
 
 class TrainStep:
@@ -252,23 +244,6 @@ def make_train_step(
     many rows of each task; the tasks are then computed one after the other.
     """
 
-    def gradients(
-        trainable: Flat[jax.Array],
-        frozen: Flat[jax.Array],
-        weight: jax.Array,
-        batch: Batch,
-        rng: jax.Array,
-        adapter: jax.Array | None = None,
-    ) -> tuple[Gradients, Sums]:
-        def loss_fn(trainable: Flat[jax.Array]) -> tuple[jax.Array, Sums]:
-            params = merge_params(trainable, frozen | rows.places())
-            params = params if adapter is None or lora is None else lora.of(params, adapter)
-            sums = objective.loss(model, params, batch, rng)
-            return sums['loss'] / weight, sums
-
-        grads, sums = jax.grad(loss_fn, has_aux=True)(trainable)
-        return grads, sums
-
     def train_step(
         state: TrainState, batch: Batch, rng: jax.Array
     ) -> tuple[TrainState, dict[str, jax.Array]]:
@@ -277,7 +252,18 @@ def make_train_step(
         trainable = rows.taken(whole)
         # A batch whose rows are all padding (a window's rest) must not divide by zero.
         weight = jnp.maximum(objective.weight(batch), 1.0)
-        of_part = functools.partial(gradients, trainable, frozen, weight)
+
+        def of_part(
+            batch: Batch, rng: jax.Array, adapter: jax.Array | None = None
+        ) -> tuple[Gradients, Sums]:
+            def loss_fn(trainable: Flat[jax.Array]) -> tuple[jax.Array, Sums]:
+                params = merge_params(trainable, frozen | rows.places())
+                params = params if adapter is None or lora is None else lora.of(params, adapter)
+                sums = objective.loss(model, params, batch, rng)
+                return sums['loss'] / weight, sums
+
+            return jax.grad(loss_fn, has_aux=True)(trainable)
+
         if adapters:  # A part is the rows of a task, which lie together.
             parts = jax.tree.map(lambda x: x.reshape(len(adapters), -1, *x.shape[1:]), batch)
             keys = jax.random.split(rng, len(adapters))
