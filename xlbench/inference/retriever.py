@@ -19,9 +19,9 @@ import numpy as np
 from jax.sharding import Mesh
 
 from xlbench import config as config_lib, runs
+from xlbench.evaluators.generation import Example
 from xlbench.inference.answering import (
     Answerer,
-    Example,
     Languages,
     LoadedModel,
     Suggestion,
