@@ -32,14 +32,12 @@ from xlbench.system.errors import UserError
 from xlbench.training.checkpoints import record
 from xlbench.training.checkpoints.folders import (
     DamagedCheckpoint,
-    damage,
     damage_in,
-    folder_of,
     refuse_other_arrays,
     set_aside,
     steps,
 )
-from xlbench.training.checkpoints.record import Progress
+from xlbench.training.checkpoints.record import Progress, damage, folder_of
 from xlbench.training.train_step import TrainState
 
 if TYPE_CHECKING:
