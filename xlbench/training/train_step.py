@@ -19,13 +19,12 @@ from xlbench.models.lora import Lora
 from xlbench.parallel import partitioning, programs
 from xlbench.system import machine
 from xlbench.system.trees import Leaf, Mask, Params, Shapes, Shardings, Tree
-from xlbench.training.objectives.contract import Batch, Objective
+from xlbench.training.objectives.contract import Batch, Objective, Sums
 from xlbench.training.optimizers import Skipping
 from xlbench.training.rows import ALL_ROWS, Rows
 
 Flat = dict[str, Leaf]  # By 'a/b/c' names.
 Gradients = dict[str, jax.Array]
-Sums = dict[str, jax.Array]
 _Part = TypeVar('_Part')
 
 
