@@ -316,16 +316,12 @@ class Trainer:
             stage = self.config.stages[self.progress.stage]
             tasks, _ = stage_data(self.experiment.data, stage)
             of_name = {(task.name, task.split): task for task in tasks}
-            shown = [
-                {
-                    'task': name,
-                    'split': split,
-                    'number': number,
-                    'input': of_name[name, split][number]['inputs_pretokenized'][:200],
-                    'target': of_name[name, split][number]['targets_pretokenized'][:200],
-                }
-                for name, split, number in flight.batches.examples(flight.position.place())
-            ]
+            shown = []
+            for name, split, number in flight.batches.examples(flight.position.place()):
+                record = of_name[name, split][number]
+                sides = ('input', 'target')
+                texts = {side: record[f'{side}s_pretokenized'][:200] for side in sides}
+                shown.append({'task': name, 'split': split, 'number': number, **texts})
             facts = {'step': step, 'loss': str(loss), 'grad_norm': str(norm), 'examples': shown}
             path.parent.mkdir(exist_ok=True)
             files.write(path, files.as_json(facts))

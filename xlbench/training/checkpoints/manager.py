@@ -79,7 +79,9 @@ class Checkpoints:
             from xlbench.training.checkpoints import orbax_manager
 
             self._opened = orbax_manager.Manager(
-                self._folder, keep=self._keep, complete=self._write_record
+                self._folder,
+                keep=self._keep,
+                complete=lambda: record.write(self._unfinished, *self._noted),
             )
         return self._opened
 
@@ -246,7 +248,3 @@ class Checkpoints:
     @property
     def _unfinished(self) -> pathlib.Path:
         return self._folder / f'{self._saving}.orbax-checkpoint-tmp'
-
-    def _write_record(self) -> None:
-        """Writes the record of a checkpoint, on process 0, right before it gets its final name."""
-        record.write(self._unfinished, *self._noted)
