@@ -34,7 +34,6 @@ from xlbench.inference.answering import eval_blocks
 from xlbench.models import bert, dual_encoder, lora as lora_lib
 from xlbench.models.families import MODEL_TYPES
 from xlbench.models.generator import Generator
-from xlbench.models.layers import TransformerConfig
 from xlbench.reporting.results import Result, config_hash, read_run
 from xlbench.settings import decoding as decoding_settings
 from xlbench.system import files, locks, untrusted
@@ -193,7 +192,14 @@ def to_folder(
         raise UserError(f'{workdir} was trained without LoRA; leave out --lora')
     said = [f'{source.name}: {family}, {quantity(source.num_parameters)} parameters']
     if lora == 'separate':
-        _write_adapter(target, source, family, config, run.config.get('init_from', ''))
+        of_lora = [n for n in source.shapes if n.rpartition('/')[2] in lora_lib.LEAVES]
+        leaves = {name: source.read(name) for name in of_lora}
+        base = run.config.get('init_from', '')
+        arrays, content = peft.adapter(hf_checkpoint.names(family, config), leaves, base)
+        with locks.atomic_folder(target) as temporary:
+            tensors.write_json(temporary / peft.CONFIG_FILE, content)
+            specs = {n: tensors.Spec(a.shape, a.view) for n, a in arrays.items()}
+            tensors.write_file(temporary / peft.TENSORS_FILE, specs)
         return [*said, 'LoRA alone; the model that it was trained on is not in the folder']
     if adapted:
         source = init_from.without_lora(source)
@@ -386,22 +392,3 @@ class Later:
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
         return np.asarray(self._read()[self._index], dtype)
-
-
-def _write_adapter(
-    target: pathlib.Path,
-    source: init_from.Source,
-    family: str,
-    config: TransformerConfig,
-    base: str,
-) -> None:
-    leaves = {
-        name: source.read(name)
-        for name in source.shapes
-        if name.rpartition('/')[2] in lora_lib.LEAVES
-    }
-    arrays, content = peft.adapter(hf_checkpoint.names(family, config), leaves, base)
-    with locks.atomic_folder(target) as temporary:
-        tensors.write_json(temporary / peft.CONFIG_FILE, content)
-        specs = {n: tensors.Spec(a.shape, a.view) for n, a in arrays.items()}
-        tensors.write_file(temporary / peft.TENSORS_FILE, specs)
