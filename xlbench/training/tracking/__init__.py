@@ -11,8 +11,6 @@ tasks/ folder, `trackers=('tasks/comet.py:CometTracker',)`.
 """
 
 from xlbench.training.tracking.contract import Run, Sample, Tracked, Tracker
-from xlbench.training.tracking.following import Log, Trackers, check, find, open_log
+from xlbench.training.tracking.following import Log, check, find, open_log
 
-__all__ = [
-    'Log', 'Run', 'Sample', 'Tracked', 'Tracker', 'Trackers', 'check', 'find', 'open_log',
-]  # fmt: skip
+__all__ = ['Log', 'Run', 'Sample', 'Tracked', 'Tracker', 'check', 'find', 'open_log']

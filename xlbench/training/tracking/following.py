@@ -64,62 +64,6 @@ def check(names: Sequence[str]) -> None:
             raise UserError(f'the tracker {name!r} does not work here: {located(error)}') from error
 
 
-class Trackers:
-    """The trackers of one run, which begin with the first row; `check` was called for each name.
-
-    Attributes:
-      step: that the run goes on from, see `Run`.
-    """
-
-    def __init__(self, names: Sequence[str], workdir: str, config: Mapping[str, Json]):
-        self._classes = {name: find(name) for name in names}
-        self._run = Run(workdir, config)
-        self._workers: list[_Worker] | None = None
-        self._notes: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self._writing = threading.Lock()
-        self.step = 0
-
-    def write(self, step: int, scalars: Mapping[str, float], samples: Samples) -> None:
-        """Hands a row to each tracker, and waits for none of them; see `Tracker.write`."""
-        if self._workers is None:
-            run = dataclasses.replace(self._run, step=self.step)
-            self._workers = [
-                _Worker(name, kind, run, self._identify, self._notes.put)
-                for name, kind in self._classes.items()
-            ]
-        for worker in self._workers:
-            worker.put((step, dict(scalars), samples))
-
-    def notes(self) -> list[str]:
-        """Returns what the trackers said since the last call: a run's place, or a failure."""
-        said = []
-        while not self._notes.empty():
-            said.append(self._notes.get())
-        return said
-
-    def close(self, finished: bool, say: Callable[[str], None]) -> None:
-        """Ends the trackers of a run, finished or not; says what it waits a while for."""
-        workers, self._workers = self._workers or [], []
-        for worker in workers:
-            worker.put(finished)
-        until = time.monotonic() + PATIENCE
-        if late := [worker.name for worker in workers if not worker.ended(min(SILENCE, PATIENCE))]:
-            say(f'waiting up to {PATIENCE:g} s for {", ".join(late)}, to send the remaining rows')
-        for worker in workers:
-            worker.wait(max(until - time.monotonic(), 0))
-
-    def _identify(self, name: str, identity: str | None = None) -> str:
-        """Reads the identity of this run with a tracker; notes it first, if one is given."""
-        with self._writing:
-            path = untrusted.file(self._run.workdir, FILE)
-            known = files.read_json(path, dict[str, _Identity]) if path else {}
-            if identity and known.get(name) != identity:
-                known[name] = files.check_type(identity, _Identity, 'name of the run')
-                text = msgspec.json.format(msgspec.json.encode(known), indent=1)
-                files.write(pathlib.Path(self._run.workdir) / FILE, text + b'\n')
-            return known.get(name, '')
-
-
 class _Written(msgspec.Struct):
     """The part of a line of metrics.jsonl that is read."""
 
@@ -132,15 +76,26 @@ class Log:
     """The voice of one run; where it is not `active`, in other processes, every method is silent.
 
     The workdir, which must exist, gets log.txt, and with the first numbers metrics.jsonl and what
-    the trackers write.
+    the trackers write, which get the `config`. `check` was called for the name of each.
 
     Raises:
       UserError: one of these is a link that leads out of the workdir, or no file.
     """
 
-    def __init__(self, workdir: str, *, active: bool = True, trackers: Trackers | None = None):
+    def __init__(
+        self,
+        workdir: str,
+        *,
+        active: bool = True,
+        trackers: Sequence[str] = (),
+        config: Mapping[str, Json] | None = None,
+    ):
         self._active, self._finished = active, False
-        self._folder, self._trackers = pathlib.Path(workdir), trackers
+        self._folder, self._run = pathlib.Path(workdir), Run(workdir, config or {})
+        self._classes = {name: find(name) for name in trackers if active}
+        self._workers: list[_Worker] | None = None  # They begin with the first row.
+        self._notes: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._identifying = threading.Lock()
         self._text: TextIO | None = None
         self._metrics: TextIO | None = None
         if active:
@@ -177,14 +132,36 @@ class Log:
         self.track(step, {f'{kind}/{name}/{key}': value for key, value in values.items()}, {})
 
     def track(self, step: int, scalars: Mapping[str, float], samples: Samples) -> None:
-        """Gives numbers, {'train/stage1/loss': 2.5}, and samples to the trackers alone."""
-        if self._trackers and (scalars or samples):
-            self._trackers.write(step, scalars, samples)
-            self._say_notes(self._trackers)
+        """Gives numbers, {'train/stage1/loss': 2.5}, and samples to the trackers alone.
 
-    def _say_notes(self, trackers: Trackers) -> None:
-        for note in trackers.notes():
-            self.line(note)
+        It waits for none of them, and says what they have said since the last call: where the run
+        is tracked, or a failure.
+        """
+        if not (scalars or samples):
+            return
+        if self._workers is None:
+            self._workers = [
+                _Worker(name, kind, self._run, self._identify, self._notes.put)
+                for name, kind in self._classes.items()
+            ]
+        for worker in self._workers:
+            worker.put((step, dict(scalars), samples))
+        self._say_notes()
+
+    def _say_notes(self) -> None:
+        while not self._notes.empty():
+            self.line(self._notes.get())
+
+    def _identify(self, name: str, identity: str | None = None) -> str:
+        """Reads the identity of this run with a tracker; notes it first, if one is given."""
+        with self._identifying:
+            path = untrusted.file(self._folder, FILE)
+            known = files.read_json(path, dict[str, _Identity]) if path else {}
+            if identity and known.get(name) != identity:
+                known[name] = files.check_type(identity, _Identity, 'name of the run')
+                text = msgspec.json.format(msgspec.json.encode(known), indent=1)
+                files.write(self._folder / FILE, text + b'\n')
+            return known.get(name, '')
 
     def rewind(
         self, step: int, again: Collection[str] = (), after: int = 0, due: Collection[str] = ()
@@ -195,8 +172,7 @@ class Log:
         of the evaluations that come `again` at steps above `after`.
         """
         path = self._folder / 'metrics.jsonl'
-        if self._trackers:
-            self._trackers.step = step
+        self._run = dataclasses.replace(self._run, step=step)
         if not self._active or untrusted.file(self._folder, path.name) is None:
             return
         kept, unread = [], 0
@@ -223,11 +199,21 @@ class Log:
         self._finished = True
 
     def close(self) -> None:
-        """Closes the files; all that was said is in them, or an error was raised."""
-        if self._trackers:
-            self._trackers.close(self._finished, self.line)
-            with contextlib.suppress(OSError):  # A full disk was said before.
-                self._say_notes(self._trackers)
+        """Closes the files; all that was said is in them, or an error was raised.
+
+        The trackers are ended, and what takes long is waited for a while.
+        """
+        workers, self._workers = self._workers or [], []
+        for worker in workers:
+            worker.put(self._finished)
+        until = time.monotonic() + PATIENCE
+        if late := [worker.name for worker in workers if not worker.ended(min(SILENCE, PATIENCE))]:
+            names = ', '.join(late)
+            self.line(f'waiting up to {PATIENCE:g} s for {names}, to send the remaining rows')
+        for worker in workers:
+            worker.wait(max(until - time.monotonic(), 0))
+        with contextlib.suppress(OSError):  # A full disk was said before.
+            self._say_notes()
         for file in (self._text, self._metrics):
             if file is not None:
                 with contextlib.suppress(OSError):
@@ -235,13 +221,12 @@ class Log:
 
 
 def open_log(config: ConfigDict, workdir: str, *, active: bool = True) -> Log:
-    """Opens the log of a run, with the trackers that its config names; see `Log`.
+    """Opens the log of a run, with the trackers that its config names.
 
     A sweep has those of its source model, and a config of an earlier version the default ones.
     """
     names = config.get('source', config).get('trackers', blocks.LATER_KEYS['trackers'])
-    trackers = Trackers(names, workdir, blocks.to_dict(config)) if active else None
-    return Log(workdir, active=active, trackers=trackers)
+    return Log(workdir, active=active, trackers=names, config=blocks.to_dict(config))
 
 
 class _Worker:
