@@ -65,7 +65,7 @@ def params_like(
     return initialiser.shapes, initialiser.shardings
 
 
-def placed(shapes: Shapes, shardings: Shardings) -> Shapes:
+def placed(shapes: Shapes | Params, shardings: Shardings) -> Shapes:
     """Shapes that say where their arrays lie."""
     return jax.tree.map(
         lambda x, sharding: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
@@ -78,25 +78,32 @@ def _mesh_of(arrays: Any) -> Mesh:
     return jax.tree.leaves(arrays)[0].sharding.mesh
 
 
-def opt_state_like(
-    tx: optax.GradientTransformation, params: Tree[Any], mask: Mask, rows: Rows = ALL_ROWS
-) -> optax.OptState:
-    """Shapes and shardings of the optimizer state; parameters may be shapes with shardings, too.
+def state_like(
+    tx: optax.GradientTransformation,
+    shapes: Shapes | Params,
+    shardings: Shardings,
+    mask: Mask,
+    rows: Rows = ALL_ROWS,
+) -> TrainState:
+    """Shapes and shardings of the state, to restore one: nothing is on the devices yet.
 
-    A statistic that has its parameter's shape lies where the parameter lies; smaller ones
-    (Adafactor's rows and columns, counters) are held whole by every device.
+    `shapes` and `shardings` are those of the parameters, see `params_like`. A statistic that has
+    its parameter's shape lies where the parameter lies; smaller ones (Adafactor's rows and columns,
+    counters) are held whole by every device.
     """
-    trainable = rows.like(split_params(params, mask)[0])
+    params: Any = placed(shapes, shardings)
     whole = partitioning.replicated(_mesh_of(params))
-    shapes = jax.eval_shape(tx.init, trainable)
-    shardings = optax.tree_map_params(
+    trainable = rows.like(split_params(params, mask)[0])
+    statistics = jax.eval_shape(tx.init, trainable)
+    of_statistics = optax.tree_map_params(
         tx,
         lambda leaf, param: param.sharding if leaf.shape == param.shape else whole,
-        shapes,
+        statistics,
         trainable,
         transform_non_params=lambda _: whole,
     )
-    return placed(shapes, shardings)
+    step: Any = jax.ShapeDtypeStruct((), jnp.int32, sharding=whole)
+    return TrainState(step, params, placed(statistics, of_statistics))
 
 
 def init_state(
@@ -106,30 +113,13 @@ def init_state(
     step: int = 0,
     rows: Rows = ALL_ROWS,
 ) -> TrainState:
-    """The state before the first step of an optimizer, cut as `opt_state_like` says."""
-    mesh = _mesh_of(params)
-    count = jax.device_put(jnp.asarray(step, jnp.int32), partitioning.replicated(mesh))
+    """The state before the first step of an optimizer, cut as `state_like` says."""
+    like = state_like(tx, params, jax.tree.map(lambda x: x.sharding, params), mask, rows)
+    count = jax.device_put(jnp.asarray(step, jnp.int32), like.step.sharding)
     trainable, _ = split_params(params, mask)
-    shardings = jax.tree.map(lambda x: x.sharding, opt_state_like(tx, params, mask, rows))
+    shardings = jax.tree.map(lambda x: x.sharding, like.opt_state)
     opt_state = jax.jit(lambda x: tx.init(rows.taken(x)), out_shardings=shardings)(trainable)
     return TrainState(count, params, opt_state)
-
-
-def state_like(
-    tx: optax.GradientTransformation,
-    shapes: Shapes,
-    shardings: Shardings,
-    mask: Mask,
-    rows: Rows = ALL_ROWS,
-) -> TrainState:
-    """Shapes and shardings of the state, to restore one: nothing is on the devices yet.
-
-    `shapes` and `shardings` are those of the parameters, see `params_like`.
-    """
-    params: Any = placed(shapes, shardings)
-    whole = partitioning.replicated(_mesh_of(params))
-    step: Any = jax.ShapeDtypeStruct((), jnp.int32, sharding=whole)
-    return TrainState(step, params, opt_state_like(tx, params, mask, rows))
 
 
 # (state, batch, rng) -> the next state, and the metrics of the step
