@@ -27,6 +27,8 @@ from xlbench.system.files import Json, Setting
 from xlbench.system.trees import Params
 
 Rows = dict[str, np.ndarray]  # [examples, ...] each.
+# Parameters with what decoding makes of them once.
+Weights = tuple[Params, decoding_lib.Layout, decoding_lib.Copies]
 _SCORES = ('loss', 'perplexity', 'log_probability')  # The evaluation's own, of task or example.
 
 
@@ -128,14 +130,6 @@ class Options(base.Options):
         return [suite_lib.named(name, task.manifest['target_lang']) for name in names]
 
 
-class Weights(NamedTuple):
-    """Parameters with what decoding makes of them once."""
-
-    params: Params
-    layout: decoding_lib.Layout
-    copies: decoding_lib.Copies
-
-
 class GenerationEvaluator(base.Evaluator[base.Task, Weights, Rows]):
     """Scores a model that writes texts on prepared tasks; every example exactly once.
 
@@ -177,7 +171,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Weights, Rows]):
     def begin(self, params: Params, check: base.Check) -> Weights:
         del check
         copies = decoding_lib.copies(self._model, params, self._options, self._mesh)
-        return Weights(params, decoding_lib.layout_of(self._model, params), copies)
+        return params, decoding_lib.layout_of(self._model, params), copies
 
     def rows(self, task: base.Task, shared: Weights, check: base.Check) -> Rows:
         first = self._tokenizer.forced_first(task.prepared.manifest['target_lang'])
