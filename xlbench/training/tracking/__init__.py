@@ -1,7 +1,7 @@
-"""Trackers: where the numbers and sample answers of a run go, beside the files of its workdir.
+"""The log of a run, and trackers: where its numbers and sample answers go beside the workdir.
 
   contract     a tracker: three methods
-  following    the log of a run, and the trackers that config.trackers names, in threads
+  following    the log, and the trackers that config.trackers names, each in a thread of its own
   tensorboard  event files in the workdir
   wandb        Weights & Biases
   mlflow       MLflow
