@@ -61,9 +61,10 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
     commands.check_first(commands.check_predict, sys.argv)
 
 from xlbench.data import readers, rows
+from xlbench.evaluators.generation import Prediction
 from xlbench.inference import answer_lines, reranking
 from xlbench.inference.answer_lines import Answered, Asked
-from xlbench.inference.answering import Classified, Prediction, Suggestion, Tagged
+from xlbench.inference.answering import Classified, Suggestion, Tagged
 from xlbench.inference.generator import Model
 from xlbench.inference.labeller import Classifier, Tagger
 from xlbench.inference.loading import Answering, load

@@ -22,9 +22,9 @@ from nightly import nightly
 
 from xlbench import config as config_lib, convert, predict, runs
 from xlbench.data import tokenizers
+from xlbench.evaluators.generation import Example
 from xlbench.huggingface import checkpoint as hf_checkpoint, sentence_files
 from xlbench.inference import exported
-from xlbench.inference.answering import Example
 from xlbench.reporting import results
 from xlbench.system.errors import UserError
 from xlbench.training import checkpoints

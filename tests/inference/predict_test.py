@@ -21,9 +21,10 @@ import tokenizer_files
 from xlbench import convert, decoding, models, predict
 from xlbench.config import commands
 from xlbench.data import features, tokenizers
+from xlbench.evaluators.generation import Example
 from xlbench.huggingface import checkpoint as hf_checkpoint, tensors
 from xlbench.inference import answer_lines, answering, generator, reranking
-from xlbench.inference.answering import Example, Languages, LoadedModel
+from xlbench.inference.answering import Languages, LoadedModel
 from xlbench.models import lora
 from xlbench.parallel import partitioning
 from xlbench.settings.decoding import FLAGS, given_options

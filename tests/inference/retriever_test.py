@@ -14,9 +14,9 @@ import tiny_replies
 
 from xlbench import evaluate, models, predict
 from xlbench.data import prepared, tokenizers
+from xlbench.evaluators.generation import Example
 from xlbench.huggingface import checkpoint
 from xlbench.inference import retriever as retriever_lib
-from xlbench.inference.answering import Example
 from xlbench.system.errors import UserError
 
 GERMAN = ['magst du Tee', 'wie ist es heute mit Regen', 'wer kennt Brot']

@@ -16,8 +16,8 @@ from xlbench import evaluate, train
 from xlbench.evaluators import base
 from xlbench.parallel import cluster
 from xlbench.parallel.preemption import NAMES, Interrupted, Interruption
-from xlbench.system import errors, logs
-from xlbench.training import checkpoints
+from xlbench.system import errors
+from xlbench.training import checkpoints, tracking
 
 pytestmark = pytest.mark.nightly
 
@@ -159,7 +159,7 @@ def told_at(monkeypatch):
     Nth batch of an evaluation.
     """
     places = []
-    write, run = logs.Log.write, base.Evaluator.run
+    write, run = tracking.Log.write, base.Evaluator.run
 
     def reach(place):
         if places == [place]:
@@ -181,7 +181,7 @@ def told_at(monkeypatch):
 
         return run(evaluator, params, step, workdir, stage, check=check_later, **options)
 
-    monkeypatch.setattr(logs.Log, 'write', write_then_tell)
+    monkeypatch.setattr(tracking.Log, 'write', write_then_tell)
     monkeypatch.setattr(base.Evaluator, 'run', run_and_tell)
     return places.append
 

@@ -15,8 +15,8 @@ import tokenizer_files
 from xlbench import config as config_lib, predict, runs
 from xlbench.benchmarks import FEWSHOT, RECIPES
 from xlbench.data import tokenizers
+from xlbench.evaluators.generation import Example
 from xlbench.fewshot.analysis.sweeps import Sweep
-from xlbench.inference.answering import Example
 from xlbench.parallel import partitioning
 from xlbench.prompt import __main__ as prompt, engines, sweeps, templates
 from xlbench.reporting import results as run_results

@@ -303,10 +303,9 @@ def _watch(process: str, place: str, at: str, name: str) -> None:
     """Has this process send itself a signal at a place, if it is meant."""
     if process != _own_number():
         return
-    from xlbench.system import logs
-    from xlbench.training import checkpoints
+    from xlbench.training import checkpoints, tracking
 
-    write, save = logs.Log.write, checkpoints.Checkpoints.save
+    write, save = tracking.Log.write, checkpoints.Checkpoints.save
     number = signal.Signals[f'SIG{name}']
 
     def strike() -> None:
@@ -326,7 +325,7 @@ def _watch(process: str, place: str, at: str, name: str) -> None:
         if place == 'commit' and event == 'os.rename' and os.path.basename(str(args[1])) == at:
             strike()
 
-    logs.Log.write, checkpoints.Checkpoints.save = write_then_strike, save_then_strike
+    tracking.Log.write, checkpoints.Checkpoints.save = write_then_strike, save_then_strike
     sys.addaudithook(hook)
 
 

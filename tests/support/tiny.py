@@ -19,8 +19,7 @@ from xlbench import models
 from xlbench.configs import mtg_mt5
 from xlbench.data import batches, features, prepared
 from xlbench.parallel import partitioning
-from xlbench.system import logs
-from xlbench.training import objectives, optimizers, train_step
+from xlbench.training import objectives, optimizers, tracking, train_step
 
 MIXTURE = 'mtg_multi_qg'
 QUESTIONS = ('mtg_qg_en_en', 'mtg_qg_de_de')
@@ -207,14 +206,14 @@ def train_until(step: int, config: ml_collections.ConfigDict, workdir: pathlib.P
     """Trains in this process until a step has been noted."""
     from xlbench import train
 
-    write = logs.Log.write
+    write = tracking.Log.write
 
     def write_until(log, number, *rest):
         write(log, number, *rest)
         if number == step:
             raise _Stopped
 
-    with mock.patch.object(logs.Log, 'write', write_until), contextlib.suppress(_Stopped):
+    with mock.patch.object(tracking.Log, 'write', write_until), contextlib.suppress(_Stopped):
         train.train(config, str(workdir))
 
 

@@ -22,8 +22,9 @@ from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.huggingface import checkpoint, hub, tensors
 from xlbench.inference import exported
 from xlbench.reporting import results
-from xlbench.system import errors, files, locks, logs, untrusted
+from xlbench.system import errors, files, locks, untrusted
 from xlbench.system.errors import UserError
+from xlbench.training import tracking
 from xlbench.translate import chains
 from xlbench.translate.jobs import Memory
 
@@ -269,7 +270,7 @@ def test_nothing_is_written_through_a_link(tmp_path):
             harm(run / name)
             refused(match, locks.folder(run).__enter__)
             if name[0] not in 'e.':
-                refused(match, logs.Log, str(run))
+                refused(match, tracking.Log, str(run))
             (run / name).unlink()
             harm(run / 'new.part')
             refused(match, locks.file(run / 'new').__enter__)
@@ -279,7 +280,7 @@ def test_nothing_is_written_through_a_link(tmp_path):
             (run / 'translations.sqlite').unlink()
     assert (tmp_path / 'secret').read_text() == '{"secret": 1}'
     with locks.folder(run):
-        logs.Log(str(run)).close()
+        tracking.Log(str(run)).close()
 
 
 @pytest.mark.parametrize('name', ['translations', 'stages', 'eval', 'report.md'])

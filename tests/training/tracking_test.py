@@ -16,7 +16,7 @@ import tiny
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 from xlbench import runs, train
-from xlbench.system import logs, untrusted
+from xlbench.system import untrusted
 from xlbench.system.errors import UserError
 from xlbench.training import tracking
 from xlbench.training.tracking import following
@@ -71,8 +71,7 @@ def use(monkeypatch):
 
 def live(workdir, kinds, *, begun=False, finished=False, steps=(1, 2, 3)):
     """One life of a run: its numbers, an evaluation, its end."""
-    trackers = tracking.Trackers(kinds, str(workdir), CONFIG)
-    log = logs.Log(str(workdir), trackers=trackers)
+    log = tracking.Log(str(workdir), trackers=kinds, config=CONFIG)
     log.rewind(steps[0] - 1 if begun else 0)
     for step in steps:
         log.write(step, 'train', 'stage1', {'loss': 1 / step, 'mfu': float('nan')})
@@ -205,14 +204,16 @@ def test_no_step_waits_for_a_tracker(tmp_path, use, monkeypatch):
 def test_a_tracker_that_keeps_up_is_never_behind(tmp_path, use, monkeypatch):
     told = use(Remembering)
     monkeypatch.setattr(following, 'MOST_BEHIND', 3)
-    trackers = tracking.Trackers(['Remembering'], str(tmp_path), CONFIG)
+    log = tracking.Log(str(tmp_path), trackers=['Remembering'], config=CONFIG)
     for step in range(1, 10):
-        trackers.write(step, {'loss': 1.0}, {})
+        log.track(step, {'loss': 1.0}, {})
         until = time.monotonic() + 30
         while told[-1:] != [(step, {'loss': 1.0}, {})] and time.monotonic() < until:
             time.sleep(0.001)
-    trackers.close(True, print)
-    assert trackers.notes() == ['tracked by Remembering: a place'] and told[-1] == ('close', True)
+    log.finish()
+    log.close()
+    said = (tmp_path / 'log.txt').read_text().splitlines()
+    assert said == ['tracked by Remembering: a place'] and told[-1] == ('close', True)
 
 
 @pytest.mark.parametrize('name', partners.TRACKERS)

@@ -1,10 +1,13 @@
 """Evaluates generation: the loss of the references, and the scores of the decoded texts."""
 
+import abc
 import dataclasses
 import itertools
 import math
+import pathlib
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -19,10 +22,13 @@ from xlbench.metrics import suite as suite_lib
 from xlbench.metrics.contract import Spec
 from xlbench.parallel import programs
 from xlbench.settings.decoding import make
+from xlbench.system.errors import UserError
 from xlbench.system.files import Json, Setting
 from xlbench.system.trees import Params
 
 Rows = dict[str, np.ndarray]  # [examples, ...] each.
+# Parameters with what decoding makes of them once.
+Weights = tuple[Params, decoding_lib.Layout, decoding_lib.Copies]
 _SCORES = ('loss', 'perplexity', 'log_probability')  # The evaluation's own, of task or example.
 
 
@@ -44,15 +50,58 @@ class Prediction:
     num_tokens: int  # The end included.
 
 
-class Ranker(Protocol):
-    """Ranks the texts of examples anew, see inference.answering.Reranker."""
+@dataclasses.dataclass(frozen=True)
+class Reranker(abc.ABC):
+    """Gives the answers of n-best lists new scores, and sorts each list by them.
+
+    A subclass has the model that ranks as its first field, and its weights as fields of floats.
+    """
+
+    kind: ClassVar[str]  # What metrics.json and the names of folders call it.
 
     @property
-    def facts(self) -> Mapping[str, Json]:
-        """The entries of metrics.json beside the options of decoding."""
+    def facts(self) -> dict[str, Json]:
+        """Its entries in metrics.json: its kind, the name of its model and its weights."""
+        model, *weights = dataclasses.fields(self)
+        named = {field.name: getattr(self, field.name) for field in weights}
+        return {self.kind: getattr(self, model.name).name, **named}
 
+    @property
+    def words(self) -> list[str]:
+        """Words of a folder's name, with the weights that are not at their defaults."""
+        (kind, model), *weights = self.facts.items()
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
+        changed = [f'{name}{value}' for name, value in weights if value != defaults[name]]
+        place = pathlib.PurePath(str(model).partition('@')[0]).name
+        return [kind, re.sub('[^A-Za-z0-9.]+', '_', place), *changed]
+
+    @abc.abstractmethod
     def scores(self, examples: Sequence[Example], answers: Sequence[Prediction]) -> np.ndarray:
         """The new scores [n] of n answers, each to the example at its place."""
+
+    def candidates(self, options: decoding_lib.Options) -> decoding_lib.Options:
+        """Options that return all that are to be ranked: every beam, or every sample.
+
+        Raises:
+          UserError: there is only one.
+        """
+        if options.hypotheses < 2:
+            several = 'set num_beams, or draw several samples with num_return'
+            raise UserError(f'a single answer cannot be ranked again; {several}')
+        return dataclasses.replace(options, num_return=options.hypotheses)
+
+    def rerank(
+        self, examples: Sequence[Example], answers: Sequence[list[Prediction]]
+    ) -> list[list[Prediction]]:
+        """The answers to each example with new scores, best first; those to no text as they are."""
+        asked = [i for i, example in enumerate(examples) if example.text.strip()]
+        flat = [(examples[i], prediction) for i in asked for prediction in answers[i]]
+        scores = iter(self.scores(*map(list, zip(*flat, strict=True))) if flat else ())
+        ranked = list(answers)
+        for i in asked:
+            new = [dataclasses.replace(p, score=float(next(scores))) for p in answers[i]]
+            ranked[i] = sorted(new, key=lambda prediction: -prediction.score)
+        return ranked
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -81,14 +130,6 @@ class Options(base.Options):
         return [suite_lib.named(name, task.manifest['target_lang']) for name in names]
 
 
-class Weights(NamedTuple):
-    """Parameters with what decoding makes of them once."""
-
-    params: Params
-    layout: decoding_lib.Layout
-    copies: decoding_lib.Copies
-
-
 class GenerationEvaluator(base.Evaluator[base.Task, Weights, Rows]):
     """Scores a model that writes texts on prepared tasks; every example exactly once.
 
@@ -106,7 +147,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Weights, Rows]):
     options: Options
     fits_targets = True
     own_scores = ('loss', 'perplexity')
-    ranker: Ranker | None = None
+    ranker: Reranker | None = None
     keep: int = 1
 
     def __init__(self, *parts: Any, **block: Setting):
@@ -130,7 +171,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Weights, Rows]):
     def begin(self, params: Params, check: base.Check) -> Weights:
         del check
         copies = decoding_lib.copies(self._model, params, self._options, self._mesh)
-        return Weights(params, decoding_lib.layout_of(self._model, params), copies)
+        return params, decoding_lib.layout_of(self._model, params), copies
 
     def rows(self, task: base.Task, shared: Weights, check: base.Check) -> Rows:
         first = self._tokenizer.forced_first(task.prepared.manifest['target_lang'])
@@ -174,7 +215,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Weights, Rows]):
         if self.options.decode:
             records = [task.prepared[i] for i in range(task.batches.num_examples)]
             if self.ranker:
-                rows = self._ranked(self.ranker, task.prepared, records, rows)
+                rows = self._ranked(self.ranker, task, records, rows)
             n_best = self._texts(rows['tokens'])
             compared = postprocess.Postprocess(task.prepared)(records, n_best)
             of_metrics, per_example = task.metrics.score(*compared, _SCORES)
@@ -216,26 +257,24 @@ class GenerationEvaluator(base.Evaluator[base.Task, Weights, Rows]):
         return facts | ({'num_return': self.keep, **self.ranker.facts} if self.ranker else {})
 
     def _ranked(
-        self, ranker: Ranker, prepared: Prepared, records: Sequence[Mapping[str, Json]], rows: Rows
+        self, ranker: Reranker, task: base.Task, records: Sequence[Mapping[str, Json]], rows: Rows
     ) -> Rows:
         """The rows of examples with the ranker's scores of their texts, the best of these first."""
-        eos_id = features.Conventions.of(prepared.manifest).eos_id
+        prepared, about = task.prepared, task.prepared.manifest
+        eos_id = features.Conventions.of(about).eos_id
         lengths = np.asarray(decoding_lib.lengths_of(jax.numpy.asarray(rows['tokens']), eos_id))
         texts = itertools.chain.from_iterable(self._texts(rows['tokens']))
         values = (rows['scores'], rows['log_probabilities'], lengths)
         answers = list(map(Prediction, texts, *(array.ravel().tolist() for array in values)))
         inputs = outputs.unmarked(prepared, [record['inputs_pretokenized'] for record in records])
-        langs = prepared.manifest.get('source_lang'), prepared.manifest.get('target_lang')
+        langs = about.get('source_lang'), about.get('target_lang')
         count = len(answers) // len(inputs)
         examples = [Example(text, *langs) for text in inputs for _ in range(count)]
         scores = np.asarray(ranker.scores(examples, answers), np.float64).reshape(-1, count)
         order = np.argsort(-scores, axis=1, kind='stable')[:, : self.keep]
-        ranked = {
-            'scores': np.take_along_axis(scores, order, axis=1),
-            'log_probabilities': np.take_along_axis(rows['log_probabilities'], order, axis=1),
-            'tokens': np.take_along_axis(rows['tokens'], order[:, :, None], axis=1),
-        }
-        return rows | ranked
+        best = np.arange(len(order))[:, None], order
+        kept = {name: rows[name][best] for name in ('log_probabilities', 'tokens')}
+        return rows | kept | {'scores': scores[best]}
 
     def _texts(self, tokens: np.ndarray) -> list[list[str]]:
         """Tokens [examples, num_return, length] -> the texts of each example, best first."""

@@ -58,21 +58,16 @@ class LabelsEvaluator(base.Evaluator[base.Task, Params, Rows]):
             for record, predicted in zip(records, rows['predicted'], strict=True)
         ]
         scores = {'loss': float(rows['loss'].sum(dtype=np.float64) / max(rows['weight'].sum(), 1))}
-        losses = [
-            float(loss / max(weight, 1))
-            for loss, weight in zip(rows['loss'], rows['weight'], strict=True)
-        ]
+        losses = (rows['loss'] / np.maximum(rows['weight'], 1)).tolist()
         n_best = [[text] for text in predictions]
         of_metrics, per_example = task.metrics.score(targets, n_best, _SCORES)
-        scores |= of_metrics
+        columns = zip(range(len(records)), records, predictions, losses, per_example, strict=True)
         written = [
             base.line(i, record, prediction, {'loss': loss, **values})
-            for i, (record, prediction, loss, values) in enumerate(
-                zip(records, predictions, losses, per_example, strict=True)
-            )
+            for i, record, prediction, loss, values in columns
         ]
         result = {
-            'scores': scores,
+            'scores': scores | of_metrics,
             **task.metrics.facts(),
             'num_examples': len(records),
             'decoding': {},

@@ -430,12 +430,7 @@ class _Vectors(NamedTuple):
 
 def _each_once(lists: Sequence[Sequence[np.ndarray]]) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """The different texts of lists of ids, in order, and each list's places [n] among them."""
-    rows: list[np.ndarray] = []
-    known: dict[bytes, int] = {}
-    places = [np.empty(len(texts), np.int64) for texts in lists]
-    for texts, of_list in zip(lists, places, strict=True):
-        for i, ids in enumerate(texts):
-            of_list[i] = known.setdefault(ids.tobytes(), len(rows))
-            if len(known) > len(rows):
-                rows.append(ids)
-    return rows, places
+    rows = {ids.tobytes(): ids for texts in lists for ids in texts}
+    numbers = {content: number for number, content in enumerate(rows)}
+    places = [np.array([numbers[ids.tobytes()] for ids in texts], np.int64) for texts in lists]
+    return list(rows.values()), places

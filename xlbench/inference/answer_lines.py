@@ -16,14 +16,8 @@ from typing import IO, Any, TypeAlias
 
 from xlbench.config.commands import FORMATS
 from xlbench.data import conllu, readers, rows
-from xlbench.inference.answering import (
-    CHUNK_BATCHES,
-    Classified,
-    Example,
-    Prediction,
-    Suggestion,
-    Tagged,
-)
+from xlbench.evaluators.generation import Example, Prediction
+from xlbench.inference.answering import CHUNK_BATCHES, Classified, Suggestion, Tagged
 from xlbench.inference.generator import Model
 from xlbench.inference.labeller import Classifier, Tagger, Texts
 from xlbench.inference.loading import Answering

@@ -3,15 +3,13 @@
 These read ahead, answer in order and count long inputs.
 """
 
-import abc
 import dataclasses
 import functools
 import hashlib
 import pathlib
-import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import flax.linen as nn
 import jax
@@ -21,7 +19,6 @@ from ml_collections import ConfigDict
 
 from xlbench import decoding
 from xlbench.data import features, tokenizers, vocabularies
-from xlbench.evaluators.generation import Example, Prediction
 from xlbench.inference.exported import Tasks, target_languages
 from xlbench.parallel.programs import LengthBatches
 from xlbench.system.errors import UserError
@@ -130,60 +127,6 @@ class LoadedModel:
 def eval_blocks(config: ConfigDict) -> list[dict[str, Json]]:
     """The blocks of config.evals, the final evaluation first; xlbench.convert writes none."""
     return sorted(config.evals.to_dict().values(), key=lambda block: bool(block.get('every')))
-
-
-@dataclasses.dataclass(frozen=True)
-class Reranker(abc.ABC):
-    """Gives the answers of n-best lists new scores, and sorts each list by them.
-
-    A subclass has the model that ranks as its first field, and its weights as fields of floats.
-    """
-
-    kind: ClassVar[str]  # What metrics.json and the names of folders call it.
-
-    @property
-    def facts(self) -> dict[str, Json]:
-        """Its entries in metrics.json: its kind, the name of its model and its weights."""
-        model, *weights = dataclasses.fields(self)
-        named = {field.name: getattr(self, field.name) for field in weights}
-        return {self.kind: getattr(self, model.name).name, **named}
-
-    @property
-    def words(self) -> list[str]:
-        """Words of a folder's name, with the weights that are not at their defaults."""
-        (kind, model), *weights = self.facts.items()
-        defaults = {field.name: field.default for field in dataclasses.fields(self)}
-        changed = [f'{name}{value}' for name, value in weights if value != defaults[name]]
-        place = pathlib.PurePath(str(model).partition('@')[0]).name
-        return [kind, re.sub('[^A-Za-z0-9.]+', '_', place), *changed]
-
-    @abc.abstractmethod
-    def scores(self, examples: Sequence[Example], answers: Sequence[Prediction]) -> np.ndarray:
-        """The new scores [n] of n answers, each to the example at its place."""
-
-    def candidates(self, options: decoding.Options) -> decoding.Options:
-        """Options that return all that are to be ranked: every beam, or every sample.
-
-        Raises:
-          UserError: there is only one.
-        """
-        if options.hypotheses < 2:
-            several = 'set num_beams, or draw several samples with num_return'
-            raise UserError(f'a single answer cannot be ranked again; {several}')
-        return dataclasses.replace(options, num_return=options.hypotheses)
-
-    def rerank(
-        self, examples: Sequence[Example], answers: Sequence[list[Prediction]]
-    ) -> list[list[Prediction]]:
-        """The answers to each example with new scores, best first; those to no text as they are."""
-        asked = [i for i, example in enumerate(examples) if example.text.strip()]
-        flat = [(examples[i], prediction) for i in asked for prediction in answers[i]]
-        scores = iter(self.scores(*map(list, zip(*flat, strict=True))) if flat else ())
-        ranked = list(answers)
-        for i in asked:
-            new = [dataclasses.replace(p, score=float(next(scores))) for p in answers[i]]
-            ranked[i] = sorted(new, key=lambda prediction: -prediction.score)
-        return ranked
 
 
 # Texts that are sorted by length together, in batches; the first answers come after one.

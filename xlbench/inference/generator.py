@@ -14,14 +14,8 @@ from jax.sharding import Mesh
 from xlbench import decoding
 from xlbench.data import features, prepared
 from xlbench.evaluators import generation
-from xlbench.inference.answering import (
-    Answerer,
-    Example,
-    LoadedModel,
-    Prediction,
-    Reranker,
-    check_list,
-)
+from xlbench.evaluators.generation import Example, Prediction, Reranker
+from xlbench.inference.answering import Answerer, LoadedModel, check_list
 from xlbench.parallel import programs
 from xlbench.parallel.programs import LengthBatches
 from xlbench.system.errors import UserError

@@ -1,6 +1,5 @@
 """Trained classifiers and taggers that answer texts, those of a task as their evaluation does."""
 
-import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
@@ -66,8 +65,30 @@ class _Labeller(Answerer[Texts, Answer]):
         texts, if they had one.
         """
         self.check_lang(lang)
-        start = functools.partial(self._start, lang=lang or self._lang)
-        return self._in_order(examples, start, self._finish)
+
+        def begin(chunk: list[Texts]) -> _Begun:
+            encoded = self._encode(chunk)
+            if rows_of := self._tokenizer.language_rows:
+                places = prepared.language_places(rows_of, lang or self._lang, None)
+                encoded = [{**example, 'languages': places} for example in encoded]
+            lengths = {i: len(example['inputs']) for i, example in enumerate(encoded)}
+            self._count_cut(lengths.values())
+            begun = []
+            for batch, rows, width in self.batches.cut(lengths):
+                arrays = self._features([encoded[i] for i in batch], rows, inputs=width)
+                begun.append((batch, self.batches.run(self._probabilities, self._params, arrays)))
+            return encoded, begun
+
+        def end(chunk: list[Texts], begun: _Begun) -> list[Answer]:
+            encoded, batches = begun
+            answers: dict[int, Answer] = {}
+            for batch, probabilities in batches:
+                # Padding rows come last.
+                for place, row in zip(batch, np.asarray(probabilities), strict=False):
+                    answers[place] = self._answer(chunk[place], encoded[place], row)
+            return [answers[i] for i in range(len(chunk))]
+
+        return self._in_order(examples, begin, end)
 
     def _examples(self, values: Sequence[str | Sequence[str]], method: str) -> list[Texts]:
         """The inputs of a call, checked; UserError names the one that is wrong."""
@@ -80,21 +101,6 @@ class _Labeller(Answerer[Texts, Answer]):
                 raise UserError(f'texts[{i}]: {error}') from None
         return examples
 
-    def _start(self, chunk: Sequence[Texts], lang: str | None) -> _Begun:
-        """Dispatches a chunk, longest inputs first; returns before the device has answered."""
-        encoded = self._encode(chunk)
-        if rows := self._tokenizer.language_rows:
-            places = prepared.language_places(rows, lang, None)
-            encoded = [{**example, 'languages': places} for example in encoded]
-        lengths = {i: len(example['inputs']) for i, example in enumerate(encoded)}
-        self._count_cut(lengths.values())
-
-        def probabilities(places: list[int], rows: int, width: int) -> jax.Array:
-            arrays = self._features([encoded[i] for i in places], rows, inputs=width)
-            return self.batches.run(self._probabilities, self._params, arrays)
-
-        return encoded, [(cut.places, probabilities(*cut)) for cut in self.batches.cut(lengths)]
-
     def _pieces(self, chunk: Sequence[Texts]) -> dict[str, np.ndarray]:
         """The ids of each different text or word of a chunk."""
         different = list(dict.fromkeys(text for example in chunk for text in example))
@@ -103,18 +109,6 @@ class _Labeller(Answerer[Texts, Answer]):
     def _encode(self, chunk: Sequence[Texts]) -> list[features.Example]:
         """Encodes examples as preparation does, with targets that stand in for unknown ones."""
         raise NotImplementedError
-
-    def _finish(self, chunk: Sequence[Texts], begun: _Begun) -> list[Answer]:
-        encoded, batches = begun
-        answers: dict[int, Answer] = {}
-        for places, probabilities in batches:
-            # Padding rows come last.
-            for place, row in zip(places, np.asarray(probabilities), strict=False):
-                answers[place] = self._answer(chunk[place], encoded[place], row)
-        return [answers[i] for i in range(len(chunk))]
-
-    def _check(self, probabilities: np.ndarray) -> None:
-        check_finite(probabilities, f'the probabilities of {self.name}')
 
     def _answer(self, texts: Texts, example: features.Example, row: np.ndarray) -> Answer:
         """Makes the answer from the probabilities of a row, [labels] or [width, labels]."""
@@ -172,7 +166,7 @@ class Classifier(_Labeller[Classified]):
 
     def _answer(self, texts: Texts, example: features.Example, row: np.ndarray) -> Classified:
         del texts, example
-        self._check(row)
+        check_finite(row, f'the probabilities of {self.name}')
         order = np.argsort(-row, kind='stable').tolist()  # Of equal ones the first, as argmax.
         probabilities = {self.labels[i]: float(row[i]) for i in order}
         label = self.labels[order[0]]
@@ -224,7 +218,7 @@ class Tagger(_Labeller[Tagged]):
     def _answer(self, texts: Texts, example: features.Example, row: np.ndarray) -> Tagged:
         places = features.tag_places(example, self.max_input_length)
         rows = row[places]  # [words that fit, labels]
-        self._check(rows)
+        check_finite(rows, f'the probabilities of {self.name}')
         tags = [self.labels[i] for i in rows.argmax(axis=-1).tolist()]
         best = rows.max(axis=-1, initial=0.0).tolist()
         lost = len(texts) - len(tags)

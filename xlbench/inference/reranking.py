@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from xlbench import config as config_lib
-from xlbench.inference.answering import Example, Prediction, Reranker
+from xlbench.evaluators.generation import Example, Prediction, Reranker
 from xlbench.inference.generator import Model
 from xlbench.inference.labeller import Classifier, Tagger
 from xlbench.inference.loading import load

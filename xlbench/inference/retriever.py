@@ -13,15 +13,14 @@ import collections
 import hashlib
 import pathlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from jax.sharding import Mesh
 
 from xlbench import config as config_lib, runs
+from xlbench.evaluators.generation import Example
 from xlbench.inference.answering import (
     Answerer,
-    Example,
     Languages,
     LoadedModel,
     Suggestion,
@@ -39,13 +38,8 @@ from xlbench.system.files import Block
 NUM_SUGGESTIONS = 3
 # Responses that suggestions are chosen from; more where that gives too few clusters.
 TOP_K = 15
-
-
-class _Searchable(NamedTuple):
-    responses: ResponseSet
-    search_index: exact_search.Index
-    choose: Choose
-    num_clusters: int
+# A response set, where it is searched, how suggestions are chosen, and the number of its clusters.
+_Searchable = tuple[ResponseSet, exact_search.Index, Choose, int]
 
 
 class Retriever(Answerer[Example, list[Suggestion]]):
@@ -168,7 +162,7 @@ class Retriever(Answerer[Example, list[Suggestion]]):
             vectors = self._vectors(responses.ids, self._file or f'{lang}')
             index = exact_search.index(vectors, self._lm_weight * responses.lm_scores, self._mesh)
             choose = chooser(responses, lang, self._consensus)
-            self._sets[lang] = _Searchable(responses, index, choose, len(set(responses.clusters)))
+            self._sets[lang] = responses, index, choose, len(set(responses.clusters))
         return self._sets[lang]
 
     def _of_run(self, task: str, split: str) -> ResponseSet:

@@ -9,9 +9,10 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, evaluate, report, train
 from xlbench.config import commands
+from xlbench.evaluators.generation import Prediction
 from xlbench.fewshot import command, report as sweep_report, sweep as sweep_lib
 from xlbench.fewshot.analysis.sweeps import Sweep as SweepResults
-from xlbench.inference.answering import Prediction, Suggestion
+from xlbench.inference.answering import Suggestion
 from xlbench.inference.labeller import Classifier, Tagger
 from xlbench.inference.loading import Answering, load
 from xlbench.inference.retriever import NUM_SUGGESTIONS, Retriever

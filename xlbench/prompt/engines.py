@@ -210,7 +210,7 @@ class Generator:
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> Sequence[str | Failure]:
         """Answers requests as JSON: scores of the given answers, or a text."""
-        from xlbench.inference.answering import Example
+        from xlbench.evaluators.generation import Example
 
         requests = [msgspec.json.decode(text, type=Request) for text in texts]
         langs = (source, target) if self._model.languages.allowed else (None, None)

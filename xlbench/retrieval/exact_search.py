@@ -156,7 +156,18 @@ def _over(mesh: Mesh, local: _Program, columns: int) -> _Program:
 @functools.cache
 def _top_k_program(mesh: Mesh, k: int) -> _Program:
     def local(vectors, bias, queries):
-        values, ids = _top_k(vectors, bias, queries, min(k, len(vectors)))
+        most = min(k, len(vectors))
+
+        def body(best, scores, added, ids):
+            size = min(most, len(ids))
+            here = top.top_k(scores, size, lambda scores, places: scores + added[places])
+            values = jnp.concatenate([best[0], here.values], axis=1)
+            # What is before comes first: equal scores keep the order of their ids.
+            return _best(values, jnp.concatenate([best[1], ids[0] + here.ids], axis=1), most)
+
+        shape = (len(queries), most)
+        none = (jnp.full(shape, -jnp.inf), jnp.zeros(shape, jnp.int32))
+        values, ids = _scan(vectors, bias, queries, body, none)
         ids += lax.axis_index(mesh.axis_names) * len(vectors)
         values, ids = (
             lax.all_gather(x, mesh.axis_names, axis=1, tiled=True) for x in (values, ids)
@@ -166,20 +177,37 @@ def _top_k_program(mesh: Mesh, k: int) -> _Program:
     return _over(mesh, local, 0)
 
 
+def _best(values: jax.Array, ids: jax.Array, k: int) -> tuple[jax.Array, jax.Array]:
+    values, places = lax.top_k(values, k)
+    return values, jnp.take_along_axis(ids, places, axis=1, mode='promise_in_bounds')
+
+
 @functools.cache
 def _ranks_program(mesh: Mesh) -> _Program:
     def local(vectors, bias, queries, gold_ids):
-        axes = mesh.axis_names
-        gold_ids -= lax.axis_index(axes) * len(vectors)
-        largest = functools.partial(lax.pmax, axis_name=axes)
-        before = _count_before(vectors, bias, queries, gold_ids, largest)
+        # The products are taken twice: only the very ones that the others are compared in tell
+        # whether another response is equally good; a product of one pair is rounded differently.
+        axes, rows, count = mesh.axis_names, len(queries), len(vectors)
+        gold_ids -= lax.axis_index(axes) * count  # Beyond 0 .. count - 1 they are of others.
+        gold_column = gold_ids[:, None]
+        lengths = jnp.linalg.norm(vectors, axis=1)[jnp.clip(gold_ids, 0, count - 1)]
+        length = lax.pmax(jnp.where((gold_ids >= 0) & (gold_ids < count), lengths, 0.0), axes)
+        noise = ROUNDING * jnp.linalg.norm(queries, axis=1) * length
+
+        def find(gold, scores, added, ids):
+            of_gold = jnp.where(ids == gold_column, scores + added, -jnp.inf)
+            return jnp.maximum(gold, jnp.max(of_gold, axis=1))
+
+        def add_better(before, scores, added, ids):
+            first = (scores + added >= least) & (ids != gold_column)
+            return before + jnp.sum(first, axis=1, dtype=jnp.int32)
+
+        gold = _scan(vectors, bias, queries, find, jnp.full(rows, -jnp.inf))
+        least = (lax.pmax(gold, axes) - noise)[:, None]
+        before = _scan(vectors, bias, queries, add_better, jnp.zeros(rows, jnp.int32))
         return (lax.psum(before, axes),)
 
     return _over(mesh, local, 1)
-
-
-# ---------------------------------------------------------------------------------------------
-# One device: block after block.
 
 
 def _scan(
@@ -214,53 +242,3 @@ def _scan(
 def _product(queries: jax.Array, part: jax.Array) -> jax.Array:
     """[m, dim] x [n, dim] -> [m, n] in full float32, also where the device would round first."""
     return lax.dot_general(queries, part, (((1,), (1,)), ((), ())), precision=lax.Precision.HIGHEST)
-
-
-def _top_k(
-    vectors: jax.Array, bias: jax.Array, queries: jax.Array, k: int
-) -> tuple[jax.Array, jax.Array]:
-    def body(best, scores, added, ids):
-        size = min(k, len(ids))
-        here = top.top_k(scores, size, lambda scores, places: scores + added[places])
-        values = jnp.concatenate([best[0], here.values], axis=1)
-        # What is before comes first: equal scores keep the order of their ids.
-        return _best(values, jnp.concatenate([best[1], ids[0] + here.ids], axis=1), k)
-
-    shape = (len(queries), k)
-    none = (jnp.full(shape, -jnp.inf), jnp.zeros(shape, jnp.int32))
-    return _scan(vectors, bias, queries, body, none)
-
-
-def _best(values: jax.Array, ids: jax.Array, k: int) -> tuple[jax.Array, jax.Array]:
-    values, places = lax.top_k(values, k)
-    return values, jnp.take_along_axis(ids, places, axis=1, mode='promise_in_bounds')
-
-
-def _count_before(
-    vectors: jax.Array,
-    bias: jax.Array,
-    queries: jax.Array,
-    gold_ids: jax.Array,  # [m]; of another device's rows where it is outside 0 .. n - 1
-    largest: Callable[[jax.Array], jax.Array],  # Over the devices.
-) -> jax.Array:
-    """[m] int32: the other responses of this device whose score is at least as large."""
-    # The products are taken twice: only the very ones that the others are compared in tell whether
-    # another response is equally good; a product of one pair is rounded differently.
-    gold_column = gold_ids[:, None]
-    lengths = jnp.linalg.norm(vectors, axis=1)
-    here = (gold_ids >= 0) & (gold_ids < len(vectors))
-    length = largest(jnp.where(here, lengths[jnp.clip(gold_ids, 0, len(vectors) - 1)], 0.0))
-    noise = ROUNDING * jnp.linalg.norm(queries, axis=1) * length
-
-    def find(gold, scores, added, ids):
-        of_gold = jnp.where(ids == gold_column, scores + added, -jnp.inf)
-        return jnp.maximum(gold, jnp.max(of_gold, axis=1))
-
-    def count(before, scores, added, ids):
-        first = (scores + added >= least) & (ids != gold_column)
-        return before + jnp.sum(first, axis=1, dtype=jnp.int32)
-
-    rows = len(queries)
-    gold = _scan(vectors, bias, queries, find, jnp.full(rows, -jnp.inf))
-    least = (largest(gold) - noise)[:, None]
-    return _scan(vectors, bias, queries, count, jnp.zeros(rows, jnp.int32))

@@ -12,5 +12,5 @@
   experiment   the objects that a config builds
   evaluation   evaluations while it trains, and the best score
   loop         stages of steps, evaluations and checkpoints
-  tracking     where the numbers and sample answers of a run go, beside its own files
+  tracking     the log of a run, and where its numbers and sample answers go beside it
 """

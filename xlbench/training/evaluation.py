@@ -4,20 +4,23 @@ import itertools
 import math
 import time
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from ml_collections import ConfigDict
 
 from xlbench.parallel.preemption import Interruption
 from xlbench.parallel.watchdog import Watch
 from xlbench.settings import blocks
-from xlbench.system import errors, logs
+from xlbench.system import errors
 from xlbench.system.files import Json
 from xlbench.system.progress import duration
 from xlbench.system.trees import Params
-from xlbench.training import memory, messages
+from xlbench.training import memory, messages, tracking
 from xlbench.training.checkpoints import Best, Progress
-from xlbench.training.experiment import Evaluator, Scores
-from xlbench.training.tracking import Sample
+from xlbench.training.experiment import Scores
+
+if TYPE_CHECKING:
+    from xlbench.evaluators.base import Evaluator
 
 # Characters of a text that trackers get.
 _LONGEST_SAMPLE = 1000
@@ -34,8 +37,8 @@ class Evaluation:
         self,
         config: ConfigDict,
         workdir: str,
-        evals: Mapping[str, tuple[Evaluator, int]],
-        log: logs.Log,
+        evals: Mapping[str, tuple['Evaluator', int]],
+        log: tracking.Log,
         interruption: Interruption,
         watch: Watch,
     ):
@@ -111,7 +114,7 @@ class Evaluation:
         return True
 
 
-def _sample(line: Mapping[str, Json]) -> Sample:
+def _sample(line: Mapping[str, Json]) -> tracking.Sample:
     """A line of predictions.jsonl as trackers get it."""
-    texts = (str(line.get(key, '')) for key in Sample._fields)
-    return Sample(*(text[:_LONGEST_SAMPLE] for text in texts))
+    texts = (str(line.get(key, '')) for key in tracking.Sample._fields)
+    return tracking.Sample(*(text[:_LONGEST_SAMPLE] for text in texts))

@@ -9,12 +9,10 @@ import pathlib
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import flax.linen as nn
 import jax
-import optax
-from flax import traverse_util
+from flax import core
 from ml_collections import ConfigDict
 
 from xlbench.data import batches as batches_lib
@@ -37,11 +35,12 @@ from xlbench.training import (
 from xlbench.training.checkpoints import DamagedCheckpoint, Position, Progress
 from xlbench.training.evaluation import Evaluation
 from xlbench.training.experiment import Experiment, stage_batches, stage_data, trained_vocab_rows
-from xlbench.training.objectives.contract import Objective
 from xlbench.training.train_step import TrainState, TrainStep
 
 # Steps that may be in flight: enough to keep a device busy, few enough to notice a failure soon.
 STEPS_AHEAD = 2
+# The function of a step: the same for equal stages of several runs, which compile it once.
+_step_function = functools.lru_cache(4)(train_step_lib.make_train_step)
 
 
 class Clock:
@@ -209,7 +208,7 @@ class Trainer:
             of.objective,
             tx,
             schedule,
-            tuple(traverse_util.flatten_dict(of.mask, sep='/').items()),
+            core.freeze(of.mask),
             first_step=self._begun[stage],
             accumulate=self.config.accumulate,
             rows=self.rows,
@@ -316,16 +315,12 @@ class Trainer:
             stage = self.config.stages[self.progress.stage]
             tasks, _ = stage_data(self.experiment.data, stage)
             of_name = {(task.name, task.split): task for task in tasks}
-            shown = [
-                {
-                    'task': name,
-                    'split': split,
-                    'number': number,
-                    'input': of_name[name, split][number]['inputs_pretokenized'][:200],
-                    'target': of_name[name, split][number]['targets_pretokenized'][:200],
-                }
-                for name, split, number in flight.batches.examples(flight.position.place())
-            ]
+            shown = []
+            for name, split, number in flight.batches.examples(flight.position.place()):
+                record = of_name[name, split][number]
+                sides = ('input', 'target')
+                texts = {side: record[f'{side}s_pretokenized'][:200] for side in sides}
+                shown.append({'task': name, 'split': split, 'number': number, **texts})
             facts = {'step': step, 'loss': str(loss), 'grad_norm': str(norm), 'examples': shown}
             path.parent.mkdir(exist_ok=True)
             files.write(path, files.as_json(facts))
@@ -414,20 +409,6 @@ class Trainer:
         """Waits for checkpoints; frees threads and files."""
         self.checkpoints.close()
         self.log.close()
-
-
-@functools.lru_cache(4)
-def _step_function(
-    model: nn.Module,
-    objective: Objective,
-    tx: optax.GradientTransformation,
-    schedule: optax.Schedule,
-    mask: tuple[tuple[str, bool], ...],
-    **options: Any,
-) -> train_step_lib.StepFunction:
-    """The function of a step: the same for equal stages of several runs, which compile it once."""
-    trained = traverse_util.unflatten_dict(dict(mask), sep='/')
-    return train_step_lib.make_train_step(model, objective, tx, schedule, trained, **options)
 
 
 @functools.cache

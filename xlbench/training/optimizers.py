@@ -7,7 +7,7 @@ the class of its block in settings/optimizer.py.
 import functools
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -21,13 +21,13 @@ from xlbench.system.errors import UserError, unknown
 from xlbench.system.files import Setting
 from xlbench.system.trees import Mask, Params, Shapes
 
+# A transformation of gradients, and the learning rate by step that it multiplies with.
+Scheduled: TypeAlias = tuple[optax.GradientTransformation, optax.Schedule]
 # The ends of the names of biases and of the scales of norms.
 _UNDECAYED = re.compile('(^|[/_])(bias|scale)$')
 
 
-def build(
-    name: str = 'adamw', *, num_steps: int, **options: Setting
-) -> tuple[optax.GradientTransformation, optax.Schedule]:
+def build(name: str = 'adamw', *, num_steps: int, **options: Setting) -> Scheduled:
     """Builds the gradient transformation and the learning rate per step.
 
     `schedule(step)` is what `tx` multiplies with at that step, from 0; a decay ends at `num_steps`.
@@ -47,9 +47,7 @@ def build(
     return tx, rate
 
 
-def of_stage(
-    config: ConfigDict, stage: str
-) -> tuple[optax.GradientTransformation, optax.Schedule]:
+def of_stage(config: ConfigDict, stage: str) -> Scheduled:
     """The optimizer of a stage of a config, and its learning rate by step."""
     block = config.stages[stage]
     options = {k: tuple(v) if isinstance(v, list) else v for k, v in block.optimizer.items()}
@@ -57,9 +55,7 @@ def of_stage(
 
 
 @functools.lru_cache(8)  # What is compiled is shared by runs whose optimizer is the same object.
-def _of_stage(
-    skips: bool, **options: Any
-) -> tuple[optax.GradientTransformation, optax.Schedule]:
+def _of_stage(skips: bool, **options: Any) -> Scheduled:
     tx, schedule = build(**options)
     return (skip_nonfinite(tx) if skips else tx), schedule
 
@@ -82,11 +78,7 @@ def skip_nonfinite(tx: optax.GradientTransformation) -> optax.GradientTransforma
         return Skipping(tx.init(params), jnp.zeros((), jnp.int32))
 
     def update(
-        updates: optax.Updates,
-        state: Skipping,
-        params: Params | None = None,
-        *,
-        finite: jax.Array,
+        updates: optax.Updates, state: Skipping, params: Params | None = None, *, finite: jax.Array
     ) -> tuple[optax.Updates, Skipping]:
         updates, inner = tx.update(updates, state.inner, params)
         updates = jax.tree.map(lambda x: jnp.where(finite, x, jnp.zeros_like(x)), updates)

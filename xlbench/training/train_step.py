@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import flax.linen as nn
 import jax
@@ -19,13 +19,12 @@ from xlbench.models.lora import Lora
 from xlbench.parallel import partitioning, programs
 from xlbench.system import machine
 from xlbench.system.trees import Leaf, Mask, Params, Shapes, Shardings, Tree
-from xlbench.training.objectives.contract import Batch, Objective
+from xlbench.training.objectives.contract import Batch, Objective, Sums
 from xlbench.training.optimizers import Skipping
 from xlbench.training.rows import ALL_ROWS, Rows
 
 Flat = dict[str, Leaf]  # By 'a/b/c' names.
 Gradients = dict[str, jax.Array]
-Sums = dict[str, jax.Array]
 _Part = TypeVar('_Part')
 
 
@@ -66,7 +65,7 @@ def params_like(
     return initialiser.shapes, initialiser.shardings
 
 
-def placed(shapes: Shapes, shardings: Shardings) -> Shapes:
+def placed(shapes: Shapes | Params, shardings: Shardings) -> Shapes:
     """Shapes that say where their arrays lie."""
     return jax.tree.map(
         lambda x, sharding: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
@@ -79,25 +78,32 @@ def _mesh_of(arrays: Any) -> Mesh:
     return jax.tree.leaves(arrays)[0].sharding.mesh
 
 
-def opt_state_like(
-    tx: optax.GradientTransformation, params: Tree[Any], mask: Mask, rows: Rows = ALL_ROWS
-) -> optax.OptState:
-    """Shapes and shardings of the optimizer state; parameters may be shapes with shardings, too.
+def state_like(
+    tx: optax.GradientTransformation,
+    shapes: Shapes | Params,
+    shardings: Shardings,
+    mask: Mask,
+    rows: Rows = ALL_ROWS,
+) -> TrainState:
+    """Shapes and shardings of the state, to restore one: nothing is on the devices yet.
 
-    A statistic that has its parameter's shape lies where the parameter lies; smaller ones
-    (Adafactor's rows and columns, counters) are held whole by every device.
+    `shapes` and `shardings` are those of the parameters, see `params_like`. A statistic that has
+    its parameter's shape lies where the parameter lies; smaller ones (Adafactor's rows and columns,
+    counters) are held whole by every device.
     """
-    trainable = rows.like(split_params(params, mask)[0])
+    params: Any = placed(shapes, shardings)
     whole = partitioning.replicated(_mesh_of(params))
-    shapes = jax.eval_shape(tx.init, trainable)
-    shardings = optax.tree_map_params(
+    trainable = rows.like(split_params(params, mask)[0])
+    statistics = jax.eval_shape(tx.init, trainable)
+    of_statistics = optax.tree_map_params(
         tx,
         lambda leaf, param: param.sharding if leaf.shape == param.shape else whole,
-        shapes,
+        statistics,
         trainable,
         transform_non_params=lambda _: whole,
     )
-    return placed(shapes, shardings)
+    step: Any = jax.ShapeDtypeStruct((), jnp.int32, sharding=whole)
+    return TrainState(step, params, placed(statistics, of_statistics))
 
 
 def init_state(
@@ -107,48 +113,23 @@ def init_state(
     step: int = 0,
     rows: Rows = ALL_ROWS,
 ) -> TrainState:
-    """The state before the first step of an optimizer, cut as `opt_state_like` says."""
-    mesh = _mesh_of(params)
-    count = jax.device_put(jnp.asarray(step, jnp.int32), partitioning.replicated(mesh))
+    """The state before the first step of an optimizer, cut as `state_like` says."""
+    like = state_like(tx, params, jax.tree.map(lambda x: x.sharding, params), mask, rows)
+    count = jax.device_put(jnp.asarray(step, jnp.int32), like.step.sharding)
     trainable, _ = split_params(params, mask)
-    shardings = jax.tree.map(lambda x: x.sharding, opt_state_like(tx, params, mask, rows))
+    shardings = jax.tree.map(lambda x: x.sharding, like.opt_state)
     opt_state = jax.jit(lambda x: tx.init(rows.taken(x)), out_shardings=shardings)(trainable)
     return TrainState(count, params, opt_state)
 
 
-def state_like(
-    tx: optax.GradientTransformation,
-    shapes: Shapes,
-    shardings: Shardings,
-    mask: Mask,
-    rows: Rows = ALL_ROWS,
-) -> TrainState:
-    """Shapes and shardings of the state, to restore one: nothing is on the devices yet.
-
-    `shapes` and `shardings` are those of the parameters, see `params_like`.
-    """
-    params: Any = placed(shapes, shardings)
-    whole = partitioning.replicated(_mesh_of(params))
-    step: Any = jax.ShapeDtypeStruct((), jnp.int32, sharding=whole)
-    return TrainState(step, params, opt_state_like(tx, params, mask, rows))
-
-
 # (state, batch, rng) -> the next state, and the metrics of the step
 StepFunction = Callable[[TrainState, Batch, jax.Array], tuple[TrainState, dict[str, jax.Array]]]
+CompiledMemory: TypeAlias = Any  # The compiler's account of a program's memory on each device.
 
 
 # Of steps that keep memory, the first 6 give it back: by then the places of blocks in the heap have
 # settled. Later every hundredth does, so that memory that other programs left does not stay.
 _RETURNING, _RETURNING_AGAIN = 6, 100
-
-
-class CompiledMemory(Protocol):
-    """The compiler's account of a program's memory on each device, in bytes."""
-
-    argument_size_in_bytes: int
-    output_size_in_bytes: int
-    temp_size_in_bytes: int
-    alias_size_in_bytes: int
 
 
 class TrainStep:
@@ -252,23 +233,6 @@ def make_train_step(
     many rows of each task; the tasks are then computed one after the other.
     """
 
-    def gradients(
-        trainable: Flat[jax.Array],
-        frozen: Flat[jax.Array],
-        weight: jax.Array,
-        batch: Batch,
-        rng: jax.Array,
-        adapter: jax.Array | None = None,
-    ) -> tuple[Gradients, Sums]:
-        def loss_fn(trainable: Flat[jax.Array]) -> tuple[jax.Array, Sums]:
-            params = merge_params(trainable, frozen | rows.places())
-            params = params if adapter is None or lora is None else lora.of(params, adapter)
-            sums = objective.loss(model, params, batch, rng)
-            return sums['loss'] / weight, sums
-
-        grads, sums = jax.grad(loss_fn, has_aux=True)(trainable)
-        return grads, sums
-
     def train_step(
         state: TrainState, batch: Batch, rng: jax.Array
     ) -> tuple[TrainState, dict[str, jax.Array]]:
@@ -277,7 +241,18 @@ def make_train_step(
         trainable = rows.taken(whole)
         # A batch whose rows are all padding (a window's rest) must not divide by zero.
         weight = jnp.maximum(objective.weight(batch), 1.0)
-        of_part = functools.partial(gradients, trainable, frozen, weight)
+
+        def of_part(
+            batch: Batch, rng: jax.Array, adapter: jax.Array | None = None
+        ) -> tuple[Gradients, Sums]:
+            def loss_fn(trainable: Flat[jax.Array]) -> tuple[jax.Array, Sums]:
+                params = merge_params(trainable, frozen | rows.places())
+                params = params if adapter is None or lora is None else lora.of(params, adapter)
+                sums = objective.loss(model, params, batch, rng)
+                return sums['loss'] / weight, sums
+
+            return jax.grad(loss_fn, has_aux=True)(trainable)
+
         if adapters:  # A part is the rows of a task, which lie together.
             parts = jax.tree.map(lambda x: x.reshape(len(adapters), -1, *x.shape[1:]), batch)
             keys = jax.random.split(rng, len(adapters))

@@ -9,7 +9,6 @@
 from xlbench.settings.workdirs import steps
 from xlbench.training.checkpoints.folders import (
     DamagedCheckpoint,
-    damage,
     find_step,
     load_params,
     param_shapes,
@@ -18,4 +17,4 @@ from xlbench.training.checkpoints.folders import (
     save_params,
 )
 from xlbench.training.checkpoints.manager import Checkpoints
-from xlbench.training.checkpoints.record import Best, Position, Progress
+from xlbench.training.checkpoints.record import Best, Position, Progress, damage

@@ -18,12 +18,12 @@ import numpy as np
 from flax import traverse_util
 
 from xlbench.settings.workdirs import check_step, steps
-from xlbench.system import errors, untrusted
+from xlbench.system import errors
 from xlbench.system.errors import UserError
 from xlbench.system.trees import Params, Shapes, Shardings, Tree
 from xlbench.training import train_step
 from xlbench.training.checkpoints import record
-from xlbench.training.checkpoints.record import Damage, Progress
+from xlbench.training.checkpoints.record import Damage, Progress, damage, folder_of
 from xlbench.training.train_step import TrainState
 
 # What tensorstore says of a file that is cut, missing or altered: a status, which is left out of
@@ -40,11 +40,6 @@ class DamagedCheckpoint(UserError):
     """A checkpoint that cannot be read; the same command takes the one before it."""
 
     exit_code = 75  # START_AGAIN of parallel/cluster.py.
-
-
-def folder_of(workdir: str, step: int) -> pathlib.Path:
-    """The folder of a checkpoint."""
-    return pathlib.Path(workdir).absolute() / 'checkpoints' / str(step)
 
 
 def find_step(workdir: str, name: str) -> int:
@@ -69,17 +64,6 @@ def read_progress(workdir: str, step: int) -> Progress:
         return record.read(folder_of(workdir, step)).progress
     except Damage as error:
         raise damaged(workdir, step, f'its progress cannot be read ({error})') from None
-
-
-def damage(workdir: str, step: int) -> str:
-    """Says in words how a checkpoint is damaged; '' if all of it but the arrays is as written.
-
-    Raises:
-      UserError: one of its files is a link that leads out of the workdir, or no file.
-    """
-    folder = folder_of(workdir, step)
-    untrusted.check_tree(workdir, folder)
-    return record.damage(folder)
 
 
 def damaged(workdir: str, step: int, reason: str) -> UserError:

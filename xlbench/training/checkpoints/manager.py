@@ -32,14 +32,12 @@ from xlbench.system.errors import UserError
 from xlbench.training.checkpoints import record
 from xlbench.training.checkpoints.folders import (
     DamagedCheckpoint,
-    damage,
     damage_in,
-    folder_of,
     refuse_other_arrays,
     set_aside,
     steps,
 )
-from xlbench.training.checkpoints.record import Progress
+from xlbench.training.checkpoints.record import Progress, damage, folder_of
 from xlbench.training.train_step import TrainState
 
 if TYPE_CHECKING:
@@ -81,7 +79,9 @@ class Checkpoints:
             from xlbench.training.checkpoints import orbax_manager
 
             self._opened = orbax_manager.Manager(
-                self._folder, keep=self._keep, complete=self._write_record
+                self._folder,
+                keep=self._keep,
+                complete=lambda: record.write(self._unfinished, *self._noted),
             )
         return self._opened
 
@@ -248,7 +248,3 @@ class Checkpoints:
     @property
     def _unfinished(self) -> pathlib.Path:
         return self._folder / f'{self._saving}.orbax-checkpoint-tmp'
-
-    def _write_record(self) -> None:
-        """Writes the record of a checkpoint, on process 0, right before it gets its final name."""
-        record.write(self._unfinished, *self._noted)

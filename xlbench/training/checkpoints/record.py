@@ -117,13 +117,17 @@ class Damage(ValueError):
     """The error of a checkpoint whose files differ from those written; its text names the part."""
 
 
-def write(folder: str | os.PathLike, progress: Progress, sums: Mapping[str, int]) -> None:
+def folder_of(workdir: str, step: int) -> pathlib.Path:
+    """The folder of a checkpoint."""
+    return pathlib.Path(workdir).absolute() / 'checkpoints' / str(step)
+
+
+def write(folder: pathlib.Path, progress: Progress, sums: Mapping[str, int]) -> None:
     """Writes the record of a checkpoint whose other files are all there, and are not changed again.
 
     Files beside the folders in it are Orbax's own, and nobody reads them. `sums` are those of
     `sums_of`.
     """
-    folder = pathlib.Path(folder)
     names = sorted(
         str(path.relative_to(folder))
         for inner in files.names(folder)
@@ -134,16 +138,16 @@ def write(folder: str | os.PathLike, progress: Progress, sums: Mapping[str, int]
     _write(folder, Record(progress, dict(sums), FORMULA, notes))
 
 
-def renew(folder: str | os.PathLike, progress: Progress) -> None:
+def renew(folder: pathlib.Path, progress: Progress) -> None:
     """Writes another progress into the record of a complete checkpoint, if it is another one."""
     record = read(folder)
     if record.progress != progress:
         _write(folder, msgspec.structs.replace(record, progress=progress))
 
 
-def _write(folder: str | os.PathLike, record: Record) -> None:
+def _write(folder: pathlib.Path, record: Record) -> None:
     body = msgspec.json.format(msgspec.json.encode(record), indent=1)[1:] + b'\n'
-    files.write(pathlib.Path(folder) / NAME, _first_line(body) + body)
+    files.write(folder / NAME, _first_line(body) + body)
 
 
 def _first_line(body: bytes) -> bytes:
@@ -153,23 +157,19 @@ def _first_line(body: bytes) -> bytes:
 _FIRST_LINE = len(_first_line(b''))
 
 
-def is_earlier(folder: str | os.PathLike) -> bool:
+def is_earlier(folder: pathlib.Path) -> bool:
     """True if an earlier version wrote the checkpoint, without a checksum of its record."""
-    folder = pathlib.Path(folder)
     # Where there is neither, it is the new one that is missing.
     return not (folder / NAME).exists() and (folder / 'progress' / 'metadata').exists()
 
 
-def read(folder: str | os.PathLike) -> Record:
+def read(folder: pathlib.Path) -> Record:
     """The record of a checkpoint.
 
     Raises:
       Damage: it is missing, or is not what was written.
     """
-    folder = pathlib.Path(folder)
-    if is_earlier(folder):
-        return _read_earlier(folder)
-    return parse(_bytes(folder, NAME))
+    return _read_earlier(folder) if is_earlier(folder) else parse(_bytes(folder, NAME))
 
 
 def parse(data: bytes) -> Record:
@@ -192,17 +192,18 @@ def _read_earlier(folder: pathlib.Path) -> Record:
     return Record(progress, sums, sums.pop('formula', 0), notes)
 
 
-def damage(folder: str | os.PathLike) -> str:
+def damage(workdir: str, step: int) -> str:
     """Says in words how a checkpoint is damaged; '' if all of it but the arrays is as written.
 
     Raises:
       OSError, Unreadable: the disk or the system does not give one of its files, which may be
         whole.
+      UserError: one of its files is a link that leads out of the workdir, or no file.
     """
-    folder = pathlib.Path(folder)
+    folder = folder_of(workdir, step)
+    untrusted.check_tree(workdir, folder)
     try:
-        record = read(folder)
-        for name, (size, digest) in record.files.items():
+        for name, (size, digest) in read(folder).files.items():
             if (there := _size(folder, name)) != size:
                 return f'{name} has {there} bytes instead of {size}'
             if digest and digest != _digest(folder, name):

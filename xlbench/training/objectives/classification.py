@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from xlbench.system.ranges import Block, Meta
 from xlbench.system.trees import Params
-from xlbench.training.objectives.contract import Batch, Objective
+from xlbench.training.objectives.contract import Batch, Key, Objective, Sums
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -37,9 +37,7 @@ class Classification(Objective):
     def example_inputs(self) -> tuple[jax.Array, ...]:
         return (jnp.zeros((1, 8), jnp.int32),)
 
-    def loss(
-        self, model: nn.Module, params: Params, batch: Batch, rng: jax.Array | None
-    ) -> dict[str, jax.Array]:
+    def loss(self, model: nn.Module, params: Params, batch: Batch, rng: Key) -> Sums:
         logits, nats = self._nats(model, params, batch, rng)
         if smoothing := self.options.label_smoothing:
             everywhere = -jnp.mean(jax.nn.log_softmax(logits), axis=-1)
@@ -55,7 +53,7 @@ class Classification(Objective):
             'positions': jnp.float32(segments.size),
         }
 
-    def row_losses(self, model: nn.Module, params: Params, batch: Batch) -> dict[str, jax.Array]:
+    def row_losses(self, model: nn.Module, params: Params, batch: Batch) -> Sums:
         """Per row [batch]: sums of 'loss' (nats, no smoothing) and 'weight' (labels).
 
         And 'predicted', the likeliest label of each row [batch] or token [batch, inputs], int32.
@@ -69,9 +67,7 @@ class Classification(Objective):
             'predicted': jnp.argmax(logits, axis=-1).astype(jnp.int32),
         }
 
-    def logits(
-        self, model: nn.Module, params: Params, batch: Batch, rng: jax.Array | None = None
-    ) -> jax.Array:
+    def logits(self, model: nn.Module, params: Params, batch: Batch, rng: Key = None) -> jax.Array:
         """Returns logits of rows [batch, labels] or tokens [batch, inputs, labels], float32."""
         optional = about_tokens(model, batch)
         if 'encoder_positions' in batch:  # Of rows that hold several examples.
@@ -82,7 +78,7 @@ class Classification(Objective):
         return logits
 
     def _nats(
-        self, model: nn.Module, params: Params, batch: Batch, rng: jax.Array | None
+        self, model: nn.Module, params: Params, batch: Batch, rng: Key
     ) -> tuple[jax.Array, jax.Array]:
         """Logits [..., labels] and losses [...] of each row, or of each token."""
         logits = self.logits(model, params, batch, rng)

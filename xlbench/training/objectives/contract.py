@@ -1,7 +1,7 @@
 """The contract of an objective: the one place where a batch meets a model and a loss."""
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import flax.linen as nn
 import jax
@@ -11,6 +11,8 @@ from xlbench.system.ranges import Block
 from xlbench.system.trees import Params
 
 Batch = Mapping[str, jax.Array]
+Sums = dict[str, jax.Array]  # Over a batch, each []; or over each of its rows, [batch].
+Key: TypeAlias = jax.Array | None  # For dropout; without one there is none, as in evaluation.
 
 
 class Objective:
@@ -57,17 +59,15 @@ class Objective:
         """[], the divisor of the sum of the loss."""
         return jnp.sum(batch[self.weights])
 
-    def loss(
-        self, model: nn.Module, params: Params, batch: Batch, rng: jax.Array | None
-    ) -> dict[str, jax.Array]:
-        """Sums over a batch with the features of `view`, float32; `rng` is for dropout.
+    def loss(self, model: nn.Module, params: Params, batch: Batch, rng: Key) -> Sums:
+        """Sums over a batch with the features of `view`, float32.
 
         They are 'loss', 'weight', 'tokens' (real ones), 'examples', 'positions' (padding included),
         and further ones that metrics.jsonl shows divided by the weight.
         """
         raise NotImplementedError
 
-    def row_losses(self, model: nn.Module, params: Params, batch: Batch) -> dict[str, jax.Array]:
+    def row_losses(self, model: nn.Module, params: Params, batch: Batch) -> Sums:
         """Per row [batch]: the sums 'loss' and 'weight', without dropout, for evaluation.
 
         An objective whose loss of one example depends on the rest of the batch has none.

@@ -13,7 +13,7 @@ from xlbench.system.errors import UserError
 from xlbench.system.ranges import Block, Meta
 from xlbench.system.trees import Params
 from xlbench.training import losses
-from xlbench.training.objectives.contract import Batch, Objective
+from xlbench.training.objectives.contract import Batch, Key, Objective, Sums
 
 
 class Blocks(NamedTuple):
@@ -84,9 +84,7 @@ class Generation(Objective):
     def weight(self, batch: Batch) -> jax.Array:
         return jnp.sum(self._scored(batch)[1])
 
-    def loss(
-        self, model: nn.Module, params: Params, batch: Batch, rng: jax.Array | None
-    ) -> dict[str, jax.Array]:
+    def loss(self, model: nn.Module, params: Params, batch: Batch, rng: Key) -> Sums:
         """Sums over the batch, see the contract.
 
         With `task_weights` in the batch (see data/packing.py), loss and z_loss divided by weight
@@ -123,7 +121,7 @@ class Generation(Objective):
             'positions': jnp.float32(sum(x.size for x in segments)),
         }
 
-    def row_losses(self, model: nn.Module, params: Params, batch: Batch) -> dict[str, jax.Array]:
+    def row_losses(self, model: nn.Module, params: Params, batch: Batch) -> Sums:
         """Per row [batch]: sums of 'loss' (nats, no smoothing) and 'weight' (target tokens).
 
         Where the batch has 'encoded', which decoding.encode has made of it, nothing is encoded.
@@ -147,7 +145,7 @@ class Generation(Objective):
         return {}
 
     def _of_logits(
-        self, model: nn.Module, params: Params, batch: Batch, rng: jax.Array | None
+        self, model: nn.Module, params: Params, batch: Batch, rng: Key
     ) -> tuple[tuple[jax.Array, jax.Array, jax.Array], dict[str, Any], Blocks]:
         """The arguments of a loss (states, output table, targets), its options, and the blocks."""
         variables = {'params': params}

@@ -11,7 +11,7 @@ from xlbench.parallel import partitioning
 from xlbench.system.ranges import Block, Meta
 from xlbench.system.trees import Params
 from xlbench.training import losses
-from xlbench.training.objectives.contract import Batch, Objective
+from xlbench.training.objectives.contract import Batch, Key, Objective, Sums
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -51,9 +51,7 @@ class Retrieval(Objective):
         super().__init__(options)
         self.scale = options.scale  # Of whatever scores with the same model.
 
-    def loss(
-        self, model: nn.Module, params: Params, batch: Batch, rng: jax.Array | None
-    ) -> dict[str, jax.Array]:
+    def loss(self, model: nn.Module, params: Params, batch: Batch, rng: Key) -> Sums:
         left, right = self._encode(model, params, batch, rng)
         weights = batch['row_weights']
         result = losses.contrastive(
@@ -78,7 +76,7 @@ class Retrieval(Objective):
         }
 
     def _encode(
-        self, model: nn.Module, params: Params, batch: Batch, rng: jax.Array | None
+        self, model: nn.Module, params: Params, batch: Batch, rng: Key
     ) -> tuple[jax.Array, jax.Array]:
         """Vectors of messages and replies, [batch, dim] each."""
         if 'left_place' in batch:
@@ -113,13 +111,7 @@ class Retrieval(Objective):
         return left, right
 
     def _by_width(
-        self,
-        model: nn.Module,
-        params: Params,
-        batch: Batch,
-        rng: jax.Array | None,
-        number: int,
-        side: str,
+        self, model: nn.Module, params: Params, batch: Batch, rng: Key, number: int, side: str
     ) -> jax.Array:
         """Vectors [batch, dim] of a side whose rows are in parts; see data/packing.py."""
         vectors: list[Any] = []

@@ -1,7 +1,7 @@
-"""Trackers: where the numbers and sample answers of a run go, beside the files of its workdir.
+"""The log of a run, and trackers: where its numbers and sample answers go beside the workdir.
 
   contract     a tracker: three methods
-  following    the trackers that config.trackers names, each in a thread of its own
+  following    the log, and the trackers that config.trackers names, each in a thread of its own
   tensorboard  event files in the workdir
   wandb        Weights & Biases
   mlflow       MLflow
@@ -11,8 +11,6 @@ tasks/ folder, `trackers=('tasks/comet.py:CometTracker',)`.
 """
 
 from xlbench.training.tracking.contract import Run, Sample, Tracked, Tracker
-from xlbench.training.tracking.following import Trackers, check, find, open_log
+from xlbench.training.tracking.following import Log, check, find, open_log
 
-__all__ = [
-    'Run', 'Sample', 'Tracked', 'Tracker', 'Trackers', 'check', 'find', 'open_log',
-]  # fmt: skip
+__all__ = ['Log', 'Run', 'Sample', 'Tracked', 'Tracker', 'check', 'find', 'open_log']

@@ -5,7 +5,17 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from xlbench.system.files import Json
-from xlbench.system.logs import Sample, Samples
+
+
+class Sample(NamedTuple):
+    """An example with what the model answers."""
+
+    input: str
+    target: str
+    prediction: str
+
+
+Samples = Mapping[str, Sequence[Sample]]  # {'eval/test/TASK': the same few examples each time}
 
 
 @dataclasses.dataclass(frozen=True)
