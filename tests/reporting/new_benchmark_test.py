@@ -12,6 +12,7 @@ from xlbench.benchmarks.parallel import ParallelBenchmark
 from xlbench.benchmarks.recipe import Command, Experiment, Recipe
 from xlbench.reporting import layout, render, results
 from xlbench.reporting.paper_tables import form, making
+from xlbench.reporting.paper_tables.material import Material
 from xlbench.reproduce import outcome
 
 PRINTED = """scenario,task,model,source,target,rouge_l,bertscore
@@ -129,5 +130,5 @@ def test_a_declared_table_is_printed_reported_and_reproduced(toy, tmp_path):
     (ours, theirs), _ = outcome.shown(recipe, table, {'run': [run]}, tmp_path)
     assert cells_of(ours) == [['35.0', '-'], ['35.0', '-'], ['-', '-'], ['-', '-']]
     assert 'No run fills the rows small.' in ours.notes and cells_of(theirs) == numbers
-    (made,) = making.make(making.Material(toy, [results.read_run(run)]), table)
+    (made,) = making.make(Material(toy, [results.read_run(run)]), table)
     assert texts_of(made)['sum big de-de (paper)'] == ['30.50', '62.00']

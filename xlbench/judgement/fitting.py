@@ -17,7 +17,7 @@ from xlbench import __version__
 from xlbench.metrics import fitted_rating
 from xlbench.metrics.fitted_rating import FORMAT, REGRESSORS, Fit, fitted
 from xlbench.reporting.notes import SAMPLE_DATA
-from xlbench.reporting.paper_tables.judged import MEAN, Fits, read_texts
+from xlbench.reporting.paper_tables.material import MEAN, Fits, read_texts
 from xlbench.reporting.statistics import Correlation, coefficient, correlation
 from xlbench.reporting.tables import Column, Row, Table, clean
 from xlbench.system.errors import UserError, printable

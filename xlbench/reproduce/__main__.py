@@ -54,7 +54,7 @@ from xlbench.benchmarks import BENCHMARKS, RECIPES, recipe as recipe_lib
 from xlbench.benchmarks.paper import PaperTable
 from xlbench.benchmarks.recipe import SIZES, Recipe, slug
 from xlbench.reporting import render
-from xlbench.reporting.paper_tables import form, judged
+from xlbench.reporting.paper_tables import form, material
 from xlbench.reproduce import added, beside, launching, running, steps as steps_lib
 from xlbench.reproduce.outcome import Outcome
 from xlbench.reproduce.running import State
@@ -300,14 +300,14 @@ def _translators(texts: Sequence[str], recipe: Recipe, size: str) -> tuple[Recip
     return stood_in, engines
 
 
-def _rated(path: str) -> tuple[judged.RatedText, ...]:
+def _rated(path: str) -> tuple[material.RatedText, ...]:
     """Reads the texts that judges rated, from a file or its folder; none for ''."""
     if not path:
         return ()
     file = os.path.join(path, 'ratings.jsonl') if os.path.isdir(path) else path
     if not os.path.isfile(file):
         raise UserError(f'--ratings={path}: there is no {file}; xlbench.annotate score writes it')
-    return tuple(judged.read_texts([file])[0])
+    return tuple(material.read_texts([file])[0])
 
 
 def _without(argv: Sequence[str], flag: str) -> list[str]:

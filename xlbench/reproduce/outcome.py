@@ -19,7 +19,7 @@ from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.results import PROMPT, Group
 from xlbench.reporting import render, results
 from xlbench.reporting.paper_tables import form, making
-from xlbench.reporting.paper_tables.judged import RatedText
+from xlbench.reporting.paper_tables.material import Material, RatedText
 from xlbench.reporting.results import Result, Run
 from xlbench.reporting.tables import Table
 from xlbench.reproduce import steps as steps_lib
@@ -143,7 +143,7 @@ def shown(
     runs = read(recipe, table, made)
     if not runs:
         return [], []
-    material = making.Material(
+    material = Material(
         benchmarks.get(recipe.benchmark), runs, rated=rated, tasks=table.values('task')
     )
     tables, figures = making.parted(making.make(material, table))

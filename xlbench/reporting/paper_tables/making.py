@@ -1,21 +1,17 @@
 """Makes the tables and figures of a paper that are asked for by their numbers, and their files.
 
-A `Material` is what they are made of: finished runs, and for some of them ratings by judges,
-regressors that are fitted to these, or counts of a build. What lacks its material says so.
+Their `Material` is finished runs, and for some ratings by judges, regressors that are fitted to
+these, or counts of a build.
 """
 
 import dataclasses
-import functools
 import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from xlbench.benchmarks import Benchmark, PaperTable, ParallelBenchmark
 from xlbench.reporting import layout, notes as notes_lib, sections as sections_lib
-from xlbench.reporting.paper_tables import board as board_lib, form, judged, scores
-from xlbench.reporting.paper_tables.board import Board
-from xlbench.reporting.paper_tables.judged import Fits, RatedText
-from xlbench.reporting.paper_tables.scores import Staged
-from xlbench.reporting.results import Run
+from xlbench.reporting.paper_tables import form, judged, scores
+from xlbench.reporting.paper_tables.material import Material
 from xlbench.reporting.sections import Section
 from xlbench.reporting.tables import FIGURE_KINDS, Figure, Table
 from xlbench.system import errors, files
@@ -23,74 +19,6 @@ from xlbench.system import errors, files
 Made = Table | Figure
 # What shows scores of runs, by model, scenario and task, so that they fill a paper's form.
 _OF_SCORES = ('', 'scores', 'by_language')
-
-
-@dataclasses.dataclass(frozen=True)
-class Material:
-    """The inputs of a paper's tables and figures.
-
-    Attributes:
-      benchmark: whose paper has them.
-      runs: finished runs, and chains that were scored. Those that have a `place` in the paper's
-        tables fill these in the paper's own form.
-      step: the one that is shown: 'last', 'best', the name of a stage, or a number.
-      split: that is shown; by default the test split where it was scored.
-      rating: file of a fitted rating, which is predicted for every text; '' for none.
-      rated: texts with the ratings of judges.
-      fits: how regressors and scores correlate with ratings.
-      rough: data root of rough data that was built; '' for none.
-      tasks: those whose stages are compared; none: all.
-    """
-
-    benchmark: Benchmark
-    runs: Sequence[Run]
-    step: str | int = 'last'
-    split: str | None = None
-    rating: str = ''
-    rated: Sequence[RatedText] = ()
-    fits: Fits = dataclasses.field(default_factory=Fits)
-    rough: str = ''
-    tasks: tuple[str, ...] = ()
-
-    @functools.cached_property
-    def sections(self) -> list[Section]:
-        """The sections of the benchmark, as a report of the runs has them."""
-        return self._sections(self.runs, self.step, self.split)
-
-    def _sections(self, runs: Sequence[Run], step: str | int, split: str | None) -> list[Section]:
-        every = sections_lib.sections(runs, step, split)
-        return [section for section in every if section.benchmark is self.benchmark]
-
-    @functools.cached_property
-    def board(self) -> Board:
-        """The runs by setting and model."""
-        if not isinstance(self.benchmark, ParallelBenchmark):
-            raise errors.UserError(f'{self.benchmark.name} has no settings of parallel languages')
-        return board_lib.read(self.sections, self.benchmark, self.rating)
-
-    @functools.cached_property
-    def stages(self) -> tuple[str, str]:
-        """The names of the first stage and of the last, of the runs that have two."""
-        names = [tuple(run.stages) for run in self.runs if len(run.stages) > 1]
-        return (names[0][0], names[0][-1]) if names else ('stage1', 'stage2')
-
-    @functools.cached_property
-    def first(self) -> Board | None:
-        """The runs after their first stage; None if none was scored then."""
-        stage, split = self.stages[0], self.board.split
-        runs = [
-            run
-            for run in self.runs
-            if any(run.stage_of(step) == stage and run.at(step, split) for step in run.evaluations)
-        ]
-        if not runs:
-            return None
-        return board_lib.read(self._sections(runs, stage, split), self.board.benchmark, self.rating)
-
-    def staged(self, paper_table: PaperTable) -> dict[tuple[str, str], Staged]:
-        """The main score after the first stage and after the last."""
-        tasks = self.tasks or self.benchmark.tasks
-        return scores.staged(self.board, paper_table, self.first, tasks)
 
 
 def _by_language(material: Material, paper_table: PaperTable) -> Made:
@@ -114,17 +42,17 @@ def _by_language(material: Material, paper_table: PaperTable) -> Made:
 # What `PaperTable.shows` names.
 MAKERS: Mapping[str, Callable[[Material, PaperTable], Made]] = {
     'by_language': _by_language,
-    'correlations': lambda m, e: scores.correlations(e, judged.correlations(e, m.fits)),
-    'matrices': lambda m, e: scores.matrices(m.board, e),
-    'preference': lambda m, e: judged.preference(m.benchmark, m.sections, e, m.rated),
-    'ratings': lambda m, e: judged.ratings(m.board, e, m.rated),
-    'regressors': lambda m, e: judged.regressors(m.board, e, m.fits),
-    'scores': lambda m, e: scores.scores(m.board, e),
-    'settings': lambda m, e: scores.settings(m.board, e),
-    'stage_bars': lambda m, e: scores.stage_bars(m.board, e, m.staged(e), m.stages),
-    'stages': lambda m, e: scores.stages(m.board, e, m.staged(e), m.stages),
-    'thresholds': lambda m, e: judged.thresholds(m.board, e, m.rough),
-    'translation': lambda m, e: scores.translation(m.board, e),
+    'correlations': judged.correlations,
+    'matrices': scores.matrices,
+    'preference': judged.preference,
+    'ratings': judged.ratings,
+    'regressors': judged.regressors,
+    'scores': scores.scores,
+    'settings': scores.settings,
+    'stage_bars': scores.stage_bars,
+    'stages': scores.stages,
+    'thresholds': judged.thresholds,
+    'translation': scores.translation,
 }
 
 
@@ -162,7 +90,7 @@ def make(material: Material, paper_table: PaperTable) -> Sequence[Made]:
     if has_places and paper_table.shows in _OF_SCORES:
         return form.of_runs(benchmark, paper_table, runs)
     if paper_table.shows == 'judged':
-        return [judged.means(benchmark, paper_table, runs, material.rated)]
+        return [judged.means(material, paper_table)]
     if paper_table.shows == 'replies':
         return [form.replies(benchmark, paper_table, runs)]
     if paper_table.shows in MAKERS:
@@ -183,9 +111,8 @@ def section(material: Material, paper_tables: Sequence[PaperTable]) -> Section:
     tables, drawn = parted(one for table in paper_tables for one in make(material, table))
     benchmark = material.benchmark
     if isinstance(benchmark, ParallelBenchmark):
-        board = material.board
-        data, split, said = board.data, board.split, list(board.notes)
-        systems = (*board.systems.values(), *board.chains.values())
+        data, split = material.section.data, material.section.split
+        said, systems = list(material.notes), tuple(material.systems.values())
     else:
         systems = tuple(system for one in material.sections for system in one.systems)
         picks = [pick for one in material.sections for pick in one.picks]
