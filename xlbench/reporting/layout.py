@@ -1,9 +1,12 @@
 """Lays out the tables of a section: the systems and scores of rows and of columns."""
 
+import functools
 import statistics
+import textwrap
 from collections.abc import Sequence
 
-from xlbench.reporting import notes
+from xlbench.reporting import notes, render, sections as sections_lib
+from xlbench.reporting.results import read_run
 from xlbench.reporting.sections import Section, cells, ends_at_100
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Cell, Column, Row, Table
@@ -136,3 +139,36 @@ def _table(
         notes=tuple(filter(None, (section.data_note, *printed, *signatures))),
         about=f'{title}, {section.split} split of {section.title}',
     )
+
+
+def screen(
+    workdir: str, step: str | int = 'last', split: str | None = None, max_width: int = 120
+) -> str:
+    """The benchmark's own table of one run as plain text for a terminal, see `sections.sections`.
+
+    Tables that would have more characters in a line are split between tasks.
+    """
+    blocks = []
+    for section in sections_lib.sections([read_run(workdir)], step, split):
+        pick = section.picks[0]
+        stage = f' ({pick.run.stage_of(pick.step)})' if len(pick.run.stages) > 1 else ''
+        shown = f'{section.split} split, step {pick.step}{stage}'
+        sample = ' [SAMPLE DATA]' if section.data == 'sample' else ''
+        blocks.append(textwrap.fill(f'{section.title}: {shown}{sample}', max_width))
+        made = tables(section)
+        if not section.tables:  # A table a score would be long: of the other scores, averages.
+            made = [*made[:1], *averages(section)]
+        blocks += [render.plain(one, max_width) for one in made]
+        shared = bool(section.tables)
+        signatures = {
+            line
+            for score in section.scores
+            for line in notes.signatures(section.picks, [score], shared)
+        }
+        said = (*section.notes, *sorted(signatures))
+        # Whoever copies a signature, or searches for it, needs it whole.
+        fill = functools.partial(
+            textwrap.fill, width=max_width, break_on_hyphens=False, break_long_words=False
+        )
+        blocks.append('\n'.join(map(fill, said)))
+    return '\n\n'.join(filter(None, blocks))
