@@ -105,10 +105,10 @@ def regressors(material: Material, paper_table: PaperTable) -> Table:
 
 def correlations(material: Material, paper_table: PaperTable) -> Figure:
     """Bars of how each score correlates with ratings: figures 2 and 7."""
-    fits = material.fits
-    known = list(next(iter(fits.scores.values())))
+    fits, by_target = material.fits, material.fits.scores.values()
+    known = list(next(iter(by_target)))
     rows = tuple(
-        Row(name, 'run', tuple(coefficient(of_target[name]) for of_target in fits.scores.values()))
+        Row(name, 'run', tuple(coefficient(of_target[name].pearson) for of_target in by_target))
         for name in paper_table.scores or known
         if name in known
     )

@@ -20,6 +20,7 @@ from xlbench.metrics import fitted_rating
 from xlbench.reporting import predictions, sections as sections_lib, systems as systems_lib, tables
 from xlbench.reporting.results import Result, Run, task_name
 from xlbench.reporting.sections import Section
+from xlbench.reporting.statistics import Correlation
 from xlbench.reporting.systems import Pick, System
 from xlbench.reporting.tables import Cell, Column, Row, Table
 from xlbench.system import errors, files
@@ -74,17 +75,17 @@ def read_texts(paths: Sequence[str], lang: str = '') -> tuple[list[RatedText], s
 
 @dataclasses.dataclass(frozen=True)
 class Fits:
-    """Pearson correlations of regressors and scores with ratings, by target: an aspect, or 'mean'.
+    """Correlations of regressors and scores with ratings, by target: an aspect, or 'mean'.
 
     Attributes:
-      regressors: target -> regressor -> correlation on the texts that choose one.
+      regressors: target -> regressor -> Pearson's correlation on the texts that choose one.
       scores: target -> score -> correlation on the texts that test; fitted_rating is that of the
         regressor that was chosen for the target.
       notes: what they were fitted on.
     """
 
     regressors: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
-    scores: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
+    scores: Mapping[str, Mapping[str, Correlation]] = dataclasses.field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
