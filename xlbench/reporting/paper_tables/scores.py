@@ -8,7 +8,7 @@ so that the colour-blind and readers of grey prints tell them apart.
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from xlbench.benchmarks import SCENARIO_TITLES, PaperTable
@@ -152,27 +152,23 @@ def matrices(material: Material, paper_table: PaperTable) -> Figure:
     score, scenarios = material.main_score, paper_table.values('scenario')
     decimals = 1 if score == material.benchmark.scores[0] else 2
     languages, shown = material.benchmark.languages, _models(material, scenarios)
-
-    def cell_of(read: Callable[..., Cell], task: str, model: str, source: str, target: str) -> Cell:
-        scenario = 'mono' if source == target else 'cross'
-        tasks = (material.benchmark.task_name(task, source, target),)
-        return read((scenario, model), tasks, score, decimals)
-
-    panels: dict[str, list[list[Cell]]] = {}
-    rows = []
+    name = material.benchmark.task_name
+    rows, panels = [], dict[str, list[Sequence[Cell]]]()
     for task in material.benchmark.tasks:
-        of_task = {
-            model: [
-                [[cell_of(read, task, model, a, b) for b in languages] for a in languages]
-                for read in (material.cell, material.paper_cell)
+        by_model: dict[str, list[tuple[list[Cell], ...]]] = {}
+        for model, source in itertools.product(material.models(scenarios), languages):
+            places = [
+                (('mono' if source == to else 'cross', model), (name(task, source, to),))
+                for to in languages
             ]
-            for model in material.models(scenarios)
-        }
-        for model, both in of_task.items():
-            for source, ours, theirs in zip(languages, *both, strict=True):
-                rows.append(compared((task, model, source), ours, theirs))
+            ours, theirs = (
+                [read(*place, score, decimals) for place in places]
+                for read in (material.cell, material.paper_cell)
+            )
+            rows.append(compared((task, model, source), ours, theirs))
+            by_model.setdefault(model, []).append((ours, theirs))
         for place, whose in enumerate(('', ' (paper)')):
-            made = {model: both[place] for model, both in of_task.items() if model in shown}
+            made = {model: [of[place] for of in by_model[model]] for model in shown}
             if not all(cell.is_missing for cells in made.values() for row in cells for cell in row):
                 panels |= {f'{task.upper()} {model}{whose}': of for model, of in made.items()}
     said = [f'{score}. A row is the source language, a column the target.']
