@@ -12,7 +12,6 @@ from xlbench.benchmarks import FEWSHOT, RECIPES
 from xlbench.benchmarks.paper import OUR_NAMES, Key, Line, PaperTable
 from xlbench.benchmarks.recipe import Recipe
 from xlbench.fewshot.analysis import systems as sweep_systems, tables as sweep_tables
-from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.results import PROMPT, Group
 from xlbench.reporting import comparisons, origins, render, results
 from xlbench.reporting.paper_tables import form
@@ -46,7 +45,7 @@ def written(
     made = outcome.folders(outcome.experiments)
     lacking = outcome_lib.fill(recipe, table, made, metrics)
     beside = shown(recipe, table, names, made, _own(outcome, table))
-    folders = list(dict.fromkeys(folder for of_one in made.values() for folder in of_one))
+    folders = outcome_lib.folders_of(made)
     place = state.folder / 'added' / f'{table.name} {" ".join(names)}'.replace(' ', '-')
     trained = [step.folder for step in state.steps.values() if step.command.program == 'train']
     every = dict.fromkeys([*folders, *trained])
@@ -133,7 +132,7 @@ def _of_sweeps(
     by_task: dict[str, dict[str, sweep_systems.System]] = {}
     known: dict[str, None] = {}
     for name, of_name in by_name.items():
-        systems = sweep_systems.systems(_read_sweeps(of_name))
+        systems = sweep_systems.systems(outcome_lib.read_sweeps(of_name))
         by_task[name] = {one.task: one for one in systems}
         known |= dict.fromkeys(note for one in systems for note in sweep_tables.scores(one).notes)
     whole = with_rows(table, names)
@@ -149,16 +148,11 @@ def _of_sweeps(
     return Beside([filled], list(_bucket_tests(rows, names)))
 
 
-def _read_sweeps(made: Made) -> list[Sweep]:
-    folders = dict.fromkeys(folder for of_one in made.values() for folder in of_one)
-    return [Sweep.read(str(one)) for one in folders if (one / 'results.jsonl').is_file()]
-
-
 def _of_buckets(made: Mapping[str, Made]) -> dict[str, dict[tuple[str, Group], dict[str, float]]]:
     """System -> (task, group) -> bucket -> its score, the mean over seeds."""
     found: dict[str, dict[tuple[str, Group], dict[str, list[float]]]] = {}
     for name, of_name in made.items():
-        for sweep in _read_sweeps(of_name):
+        for sweep in outcome_lib.read_sweeps(of_name):
             for row in sweep.rows:
                 if row.bucket is not None and row.score is not None:
                     # What is prompted with a bucket competes with what is adapted to it as a whole.

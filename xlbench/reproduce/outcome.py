@@ -185,19 +185,6 @@ def of_sweep(
     return None if number is None else f'{number:.2f}'
 
 
-def _of_groups(
-    table: PaperTable, systems: Sequence[sweep_systems.System], notes: Sequence[str]
-) -> list[Table]:
-    """Scores of sweeps in the paper's own form, and the paper's below them on official data."""
-    by_task = {system.task: system for system in systems}
-    if table.printed != 'fewshot_scores' or len(by_task) < len(systems):
-        return []
-    value = functools.partial(of_sweep, by_task)
-    made = form.fill(FEWSHOT, table, value, 'our sweeps', notes)
-    is_official = any(system.data == 'official' for system in systems)
-    return [made, *(form.of_paper(FEWSHOT, table.number) if is_official else [])]
-
-
 def _in_scenario(run: Run, mixture: str) -> Run:
     """A run as if it followed another scenario that trains on the same examples.
 
@@ -234,18 +221,31 @@ def _without_seeds(run: Run) -> Run:
     return dataclasses.replace(run, evaluations=evaluations)
 
 
+def folders_of(made: Made) -> list[pathlib.Path]:
+    """The folders of the runs of all experiments, each once."""
+    return list(dict.fromkeys(folder for of_one in made.values() for folder in of_one))
+
+
+def read_sweeps(made: Made) -> list[Sweep]:
+    """The sweeps of experiments; others have trained source models alone."""
+    folders = (folder for folder in folders_of(made) if (folder / 'results.jsonl').is_file())
+    return [Sweep.read(str(folder)) for folder in folders]
+
+
 def _of_sweeps(
     table: PaperTable, made: Made, output: pathlib.Path
 ) -> tuple[list[Table], list[pathlib.Path]]:
-    """The tables and figures of sweeps, and of other source models, of few-shot transfer."""
-    folders = list(dict.fromkeys(folder for of_one in made.values() for folder in of_one))
-    searched = [str(folder) for folder in folders if not (folder / 'results.jsonl').is_file()]
-    sweeps = [Sweep.read(str(folder)) for folder in folders if str(folder) not in searched]
+    """The tables and figures of sweeps, and of other source models, of few-shot transfer.
+
+    Scores are in the paper's own form, and the paper's below them on official data.
+    """
+    sweeps = read_sweeps(made)
     if 'attention' in table.made_by and sweeps:
         from xlbench.fewshot import attention  # With jax, which no other table needs.
 
         return [attention.of_paper(sweeps[0])], []
-    systems = sweep_systems.systems(sweeps, searched) if sweeps else []
+    others = [str(one) for one in folders_of(made) if not (one / 'results.jsonl').is_file()]
+    systems = sweep_systems.systems(sweeps, others) if sweeps else []
     makers = [sweep_tables.MAKERS[n] for n in table.made_by if n in sweep_tables.MAKERS]
     tables = [
         dataclasses.replace(made_of, title=f'{system.title}: {made_of.title}')
@@ -254,14 +254,19 @@ def _of_sweeps(
         for made_of in [make(system)]
     ]
     figures = [name for name in table.made_by if name not in sweep_tables.MAKERS]
-    if not figures or not sweeps:
-        said = dict.fromkeys(note for one in tables for note in one.notes)
-        return _of_groups(table, systems, tuple(said)) or tables, []
-    fewshot_report.write(sweeps, str(output))
-    drawn = [path for name in figures for path in sorted(output.glob(f'{name}-*'))]
-    why = f'these sweeps are not sufficient for it; {output / "report.md"} says why'
-    missing = Table(table.title, missing=why)
-    return tables if drawn else [*tables, missing], drawn
+    if figures and sweeps:
+        fewshot_report.write(sweeps, str(output))
+        drawn = [path for name in figures for path in sorted(output.glob(f'{name}-*'))]
+        why = f'these sweeps are not sufficient for it; {output / "report.md"} says why'
+        return tables if drawn else [*tables, Table(table.title, missing=why)], drawn
+    by_task = {system.task: system for system in systems}
+    if table.printed != 'fewshot_scores' or len(by_task) < len(systems):
+        return tables, []
+    said = dict.fromkeys(note for one in tables for note in one.notes)
+    value = functools.partial(of_sweep, by_task)
+    filled = form.fill(FEWSHOT, table, value, 'our sweeps', tuple(said))
+    is_official = any(system.data == 'official' for system in systems)
+    return [filled, *(form.of_paper(FEWSHOT, table.number) if is_official else [])], []
 
 
 def fill(recipe: Recipe, table: PaperTable, made: Made, metrics: Sequence[str]) -> list[str]:
@@ -278,7 +283,7 @@ def fill(recipe: Recipe, table: PaperTable, made: Made, metrics: Sequence[str]) 
     lines: dict[str, None] = {}
     known = benchmarks.get(recipe.benchmark).metrics  # Of scores that the tasks do not give.
     for score, usual in ((score, known[score]) for score in table.scores if score in known):
-        for folder in dict.fromkeys(folder for of_one in made.values() for folder in of_one):
+        for folder in folders_of(made):
             try:
                 if adding.add(folder, [given.get(score, usual)], say=say):
                     say(f'{folder}: added {score}')

@@ -182,7 +182,7 @@ class Material:
         return {
             (scenario, system.name): system
             for (scenario, model), picks in sorted(groups.items(), key=lambda item: not item[0][0])
-            for system, _ in systems_lib.columns(model, picks)
+            for system in systems_lib.columns(model, picks)
         }
 
     @property
