@@ -7,6 +7,7 @@ import pathlib
 import re
 import shlex
 import subprocess
+from unittest import mock
 
 import mtg_runs
 import pytest
@@ -302,7 +303,8 @@ class Pretended:
 
 def run(every, workdir, pretended):
     said = []
-    return running.run(every, State(str(workdir), every), said.append, pretended), said
+    with mock.patch.object(running, 'start', pretended):
+        return running.run(every, State(str(workdir), every), said.append), said
 
 
 def test_what_fails_stops_only_what_needs_it_and_is_tried_again(tmp_path):
