@@ -256,8 +256,11 @@ class Run:
         It is the validation split, else that of the evaluation that chooses the run's best
         checkpoint, else the split that is reported.
         """
-        judging = ('validation', _choosing_split(self.config))
-        return next((name for name in judging if name in self.splits()), split)
+        best, evals = (self.config.get(key) for key in ('best', 'evals'))
+        score = best.get('score') if isinstance(best, dict) else ''
+        block = evals.get(str(score).partition('/')[0]) if isinstance(evals, dict) else None
+        judging = ('validation', block.get('split') if isinstance(block, dict) else '')
+        return next((str(name) for name in judging if name in self.splits()), split)
 
     def _rank(self, step: int, split: str, score: str) -> tuple[int, float]:
         judge = self.judging_split(split)
@@ -378,11 +381,3 @@ def without(value: Json, keys: Collection[str]) -> Json:
     if isinstance(value, dict):
         return {key: without(inner, keys) for key, inner in value.items() if key not in keys}
     return [without(inner, keys) for inner in value] if isinstance(value, list | tuple) else value
-
-
-def _choosing_split(config: Mapping[str, Json]) -> str:
-    """The split of the evaluation that chooses the best checkpoint; '' if none does."""
-    best, evals = (config.get(key) for key in ('best', 'evals'))
-    score = best.get('score') if isinstance(best, dict) else ''
-    block = evals.get(str(score).partition('/')[0]) if isinstance(evals, dict) else None
-    return str(block.get('split')) if isinstance(block, dict) else ''

@@ -110,7 +110,11 @@ def _hashes(folder: pathlib.Path, manifest: Contents) -> Iterator[Check]:
 
 def _run(folder: pathlib.Path, scores: dict[str, tuple[str, float]]) -> Iterator[Check]:
     run = results.read_run(folder)
-    yield Check(None, f'{folder.name}: the data of its references, {_data(run.info)}')
+    found = run.info.get('manifests')
+    manifests = found.values() if isinstance(found, dict) else ()
+    hashes = dict.fromkeys(str(one)[:12] for one in manifests)
+    data = f'SHA-256 {", ".join(hashes)}' if hashes else 'without a hash'
+    yield Check(None, f'{folder.name}: the data of its references, {data}')
     for step, of_step in run.evaluations.items():
         for result in of_step.values():
             place = f'{folder.name}, step {step}, {result.task}, {result.split}'
@@ -120,12 +124,6 @@ def _run(folder: pathlib.Path, scores: dict[str, tuple[str, float]]) -> Iterator
                 name = result.main_score
                 if name in again:
                     scores[f'{folder.name} {result.task}'] = name, again[name]
-
-
-def _data(info: Mapping[str, Json]) -> str:
-    found = info.get('manifests')
-    hashes = list(dict.fromkeys(map(str, found.values()))) if isinstance(found, dict) else []
-    return f'SHA-256 {", ".join(one[:12] for one in hashes)}' if hashes else 'without a hash'
 
 
 def _scored_again(result: Result, place: str) -> tuple[dict[str, float], list[Check]]:

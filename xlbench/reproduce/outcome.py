@@ -288,12 +288,11 @@ def fill(recipe: Recipe, table: PaperTable, made: Made, metrics: Sequence[str]) 
                 if adding.add(folder, [given.get(score, usual)], say=say):
                     say(f'{folder}: added {score}')
             except UserError as error:
-                lines[f'{score}: {_reason(score, str(error))}'] = None
+                reason = str(error)
+                if score == 'fitted_rating' and 'takes a file' in reason:
+                    reason = 'no fitted rating is published; --metrics=fitted_rating=FILE takes '
+                    reason += 'your own'
+                elif ': task ' in reason:  # Of a task and its folder: what holds for all.
+                    reason = reason.rpartition(': task ')[2].partition(': ')[2]
+                lines[f'{score}: {reason}'] = None
     return list(lines)
-
-
-def _reason(score: str, reason: str) -> str:
-    """Says what a gap is for; of a task and its folder, only the part that holds for all."""
-    if score == 'fitted_rating' and 'takes a file' in reason:
-        return 'no fitted rating is published; --metrics=fitted_rating=FILE takes your own'
-    return reason.rpartition(': task ')[2].partition(': ')[2] if ': task ' in reason else reason
