@@ -107,28 +107,18 @@ def fit(data: Data, target: str, metrics: Sequence[str], seed: int) -> tuple[Fit
             'choose are equal, or all predictions are; more rated texts are needed'
         )
     pearson = tested['fitted_rating'].pearson
+    pearsons = {
+        'choose': fits.regressors[target][regressor],
+        'test': None if math.isnan(pearson) else pearson,
+    }
+    sklearn = importlib.metadata.version('scikit-learn')
     kept = Fit(
-        format=FORMAT,
-        target=target,
-        regressor=regressor,
-        metrics=list(metrics),
-        features=data.features,
-        fitted_on=data.about,
-        sha256=data.sha256,
-        pearson={
-            'choose': fits.regressors[target][regressor],
-            'test': None if math.isnan(pearson) else pearson,
-        },
-        langs=data.langs,
-        versions={
-            'xlbench': __version__,
-            'scikit-learn': importlib.metadata.version('scikit-learn'),
-            'numpy': np.__version__,
-        },
-        seed=seed,
-        x=data.x[train].tolist(),
+        format=FORMAT, target=target, regressor=regressor, metrics=list(metrics),
+        features=data.features, fitted_on=data.about, sha256=data.sha256, pearson=pearsons,
+        langs=data.langs, seed=seed, x=data.x[train].tolist(),
         y=data.ratings[target][train].tolist(),
-    )
+        versions={'xlbench': __version__, 'scikit-learn': sklearn, 'numpy': np.__version__},
+    )  # fmt: skip
     counts = f'{len(train)} texts fit, {len(choose)} choose and {len(test)} test'
     notes = (f'{counts}; no example is on two sides.', f'Fitted on {data.about}.')
     chosen = Table(

@@ -56,17 +56,11 @@ def rated_texts(study: Study, judged: Judged) -> str:
             }
             if len(rated) == len(study.scale.aspects):
                 line = {
-                    'study': f'{study.title} {study.id}',
-                    'data': study.data,
-                    'task': item.task,
-                    'id': item.id,
-                    'lang': item.lang,
-                    'system': system,
-                    'references': item.references,
-                    'prediction': item.texts[system],
-                    'ratings': rated,
-                    'judges': len(judged.judges),
-                }
+                    'study': f'{study.title} {study.id}', 'data': study.data, 'task': item.task,
+                    'id': item.id, 'lang': item.lang, 'system': system,
+                    'references': item.references, 'prediction': item.texts[system],
+                    'ratings': rated, 'judges': len(judged.judges),
+                }  # fmt: skip
                 lines.append(json.dumps(line, ensure_ascii=False))
     return ''.join(f'{line}\n' for line in lines)
 

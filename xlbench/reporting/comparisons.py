@@ -11,7 +11,7 @@ import itertools
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sacrebleu.metrics.base import Metric
@@ -32,20 +32,12 @@ _CLOSE = 1e-3  # Scores in metrics.json may be rounded.
 _OF_EVALUATIONS = (*LOSSES, 'log_probability')  # Scores that no metric gives.
 
 
-class _Limit(NamedTuple):
-    """The most scorings of examples for a table, and the fewest and most resamples of a difference.
-
-    With many differences a significant p-value is smaller, and more resamples decide it.
-    """
-
-    examples: int
-    fewest: int
-    most: int
-
-
-_MEANS = _Limit(2_000_000_000, 1000, 20_000)
-_COUNTS = _Limit(1_000_000_000, 1000, 10_000)
-_FUNCTIONS = _Limit(2_000_000, 200, 1000)  # Some milliseconds each.
+# The most scorings of examples for a table, and the fewest and most resamples of a difference. With
+# many differences a significant p-value is smaller, and more resamples decide it.
+_Limit = tuple[int, int, int]
+_MEANS: _Limit = (2_000_000_000, 1000, 20_000)
+_COUNTS: _Limit = (1_000_000_000, 1000, 10_000)
+_FUNCTIONS: _Limit = (2_000_000, 200, 1000)  # Some milliseconds each.
 
 
 class _Untested(Exception):
@@ -239,9 +231,8 @@ class _Pairs:
                 scorer, limit = _of_corpus(baseline, system, self._score, self._test)
             means = (statistics.fmean(r.scores[self._score] for r in s.results) for s in sides)
             value = next(means) - next(means)
-            count = len(system.rows[0])
-            samples = limit.examples // (count * self._number)
-            samples = min(max(samples, limit.fewest), limit.most)
+            count, (examples, fewest, most) = len(system.rows[0]), limit
+            samples = min(max(examples // (count * self._number), fewest), most)
             drawn = tests.resamples(scorer, count, self._test, samples, min(samples, 1000))
             if not all(np.isfinite(scores).all() for scores in drawn):
                 raise _Untested(f'{self._score} is not defined for some resamples of {task}')

@@ -84,25 +84,17 @@ def error_removed(section: Section, system: System) -> tuple[str, ...]:
     baselines were scored on other numbers of examples.
     """
     last = {column.group: column for column in section.columns}  # The average of each group.
-    removed = {g: _removed(section, system, c.tasks) for g, c in last.items() if g}
+    score, removed = section.scores[0], dict[str, float | None]()
+    for group, tasks in ((group, column.tasks) for group, column in last.items() if group):
+        ours, count = system.cell(score, tasks).value, system.count(tasks)
+        baselines = [s for s in section.systems if s.kind == 'baseline' and s.count(tasks) == count]
+        values = (s.cell(score, tasks).value for s in baselines)
+        best = max((value for value in values if value is not None), default=100.0)
+        removed[group] = None if ours is None or best >= 100 else 100 * (ours - best) / (100 - best)
     known = [value for value in removed.values() if value is not None]
     removed[''] = statistics.fmean(known) if known and len(known) == len(removed) else None
     values = (removed[c.group] if c is last[c.group] else None for c in section.columns)
     return tuple('' if value is None else f'{value:.0f}%' for value in values)
-
-
-def _removed(section: Section, system: System, tasks: Sequence[str]) -> float | None:
-    score = section.scores[0]
-    value_of_system = system.cell(score, tasks).value
-    others = [
-        s.cell(score, tasks).value
-        for s in section.systems
-        if s.kind == 'baseline' and s.count(tasks) == system.count(tasks)
-    ]
-    best = max((value for value in others if value is not None), default=None)
-    if value_of_system is None or best is None or best >= 100:
-        return None
-    return 100 * (value_of_system - best) / (100 - best)
 
 
 def _grid(section: Section, places: Sequence[tuple[str, Column]]) -> list[tuple[Cell, ...]]:
