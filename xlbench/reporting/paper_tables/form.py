@@ -1,5 +1,6 @@
 """A paper's table in its own form, filled with the numbers that it prints or with those of runs."""
 
+import dataclasses
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 
@@ -46,30 +47,13 @@ def fill(
         known = [place for place, of in enumerate(form.columns) if set(of.scores) <= {*lacking}]
         labels = [[*filter(None, row.labels)] for row in asked]
         said += tables.gaps(labels, [column.path for column in form.columns], empty, known)
-    columns = [Column(' '.join(head.path[:-1]), head.path[-1]) for head in form.columns]
-    said = [*form.notes, *said, *notes]
-    return _table(benchmark, form, whose, form.labels, columns, rows, said)
-
-
-def _table(
-    benchmark: Benchmark,
-    form: PaperTable,
-    whose: str,
-    labels: tuple[str, ...],
-    columns: Sequence[Column],
-    rows: Sequence[Row],
-    notes: Sequence[str],
-) -> Table:
+    columns = (Column(' '.join(head.path[:-1]), head.path[-1]) for head in form.columns)
     caption = f'{form.title} ({whose})'
+    reference = f'{benchmark.name}-{form.name.replace(" ", "-")}'
     return Table(
-        f'{form.short}: {caption}.',
-        tuple(columns),
-        tuple(rows),
-        notes=tuple(notes),
-        about=caption,
-        labels=labels,
-        reference=f'{benchmark.name}-{form.name.replace(" ", "-")}',
-    )
+        f'{form.short}: {caption}.', tuple(columns), tuple(rows), about=caption, labels=form.labels,
+        notes=(*form.notes, *said, *notes), reference=reference,
+    )  # fmt: skip
 
 
 def of_paper(benchmark: Benchmark, number: str) -> list[Table]:
@@ -183,13 +167,15 @@ def replies(benchmark: Benchmark, form: PaperTable, runs: Sequence[Run]) -> Tabl
                 found = predictions.of_result(result).values()
                 written[kind] |= {_LANGUAGE.sub('', row.input): row.texts(1)[0] for row in found}
     both = [message for message in written['generation'] if message in written['retrieval']]
-    rows = [
+    rows = tuple(
         Row(label, '', (Cell(text=text),), (label,))
         for message in both[:_MESSAGES]
         for label, text in (
             ('Message:', message),
             *((f'{kind.capitalize()}:', of_kind[message]) for kind, of_kind in written.items()),
         )
-    ]
+    )
     said = () if both else ('No message has replies of both models.',)
-    return _table(benchmark, form, 'our runs', ('',), [Column('', '')], rows, said)
+    # The paper's has no rows of its own.
+    made = fill(benchmark, form, form.printed_value, 'our runs', said, models=())
+    return dataclasses.replace(made, columns=(Column('', ''),), rows=rows, labels=('',))
