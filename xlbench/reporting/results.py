@@ -342,20 +342,17 @@ def _read_results(workdir: pathlib.Path, folder: pathlib.Path) -> dict[tuple[str
     inner = [place / name for place in outer for name in files.names(place)]
     paths = sorted(place / 'metrics.json' for place in (*outer, *inner))
     paths = [path for path in paths if untrusted.file(workdir, path.relative_to(workdir))]
-    results = [_read_result(path) for path in paths]
-    return {(result.task, result.split): result for result in results}
-
-
-def _read_result(path: pathlib.Path) -> Result:
-    try:
-        record = files.read_json(path, _Metrics)
-    except errors.UserError as error:
-        raise errors.UserError(f'{error}; remove that file and evaluate again') from None
-    fields = msgspec.structs.asdict(record)
-    for optional in ('headline', 'note'):
-        fields[optional] = fields[optional] or ''
-    fields['scores'] = {name: value for name, value in record.scores.items() if value is not None}
-    return Result(**fields, folder=path.parent)
+    results = {}
+    for path in paths:
+        try:
+            record = files.read_json(path, _Metrics)
+        except errors.UserError as error:
+            raise errors.UserError(f'{error}; remove that file and evaluate again') from None
+        fields = msgspec.structs.asdict(record)
+        fields |= {'headline': record.headline or '', 'note': record.note or ''}
+        fields['scores'] = {name: x for name, x in record.scores.items() if x is not None}
+        results[record.task, record.split] = Result(**fields, folder=path.parent)
+    return results
 
 
 def _read_log(path: pathlib.Path | None) -> tuple[tuple[LogLine, ...], int]:
