@@ -122,14 +122,9 @@ def _of_items(
 
 def _cells(column: Sequence[Sequence[float]], decimals: int) -> list[Cell]:
     """A column of means with their intervals; the best of several is marked."""
-    means = [statistics.fmean(numbers) if numbers else None for numbers in column]
-    known = [mean for mean in means if mean is not None]
-    return [
-        Cell()
-        if mean is None
-        else Cell(mean, half_width(numbers), decimals, best=len(known) > 1 and mean == max(known))
-        for mean, numbers in zip(means, column, strict=True)
-    ]
+    cells = [Cell.of(of, decimals)._replace(spread=half_width(of)) for of in column]
+    known = [cell.value for cell in cells if cell.value is not None]
+    return [cell._replace(best=len(known) > 1 and cell.value == max(known)) for cell in cells]
 
 
 def _counts(study: Study, judged: Judged) -> Table:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from xlbench import benchmarks
-from xlbench.benchmarks import FEWSHOT
+from xlbench.benchmarks import FEWSHOT, Scenario
 from xlbench.benchmarks.paper import PaperTable
 from xlbench.benchmarks.recipe import Recipe
 from xlbench.fewshot import report as fewshot_report
@@ -30,6 +30,7 @@ from xlbench.system.command_line import say
 from xlbench.system.errors import UserError
 
 Made = Mapping[str, Sequence[pathlib.Path]]  # Experiment -> the folders of its finished runs.
+Results = Mapping[tuple[str, str], Result]  # By task and split.
 
 _SEED = re.compile(r'_seed\d+$')  # As xlbench.evaluate writes the names of workdirs.
 # The tables, their text in Markdown, and what stands below them.
@@ -151,18 +152,38 @@ def shown(
 
 
 def read(recipe: Recipe, table: PaperTable, made: Made) -> list[Run]:
-    """The runs of experiments, each with its place in the paper's tables."""
+    """The runs of experiments, each with its place in the paper's tables.
+
+    A run is shown as if it followed the scenario of its experiment, which may be another one that
+    trains on the same examples; results that this does not evaluate are left out. Variants do not
+    name the seed of the model that ranked their candidates, so that the runs of other seeds have
+    them, too. Example: test-rerank-mBERT_multi_seed1 -> test-rerank-mBERT_multi.
+    """
     benchmark = benchmarks.get(recipe.benchmark)
     runs: dict[tuple[pathlib.Path, str, str], Run] = {}
     for name, folders in made.items():
         experiment = recipe.experiments[name]
-        for folder in folders:
-            run = results.read_run(folder)
-            run = dataclasses.replace(run, place={**experiment.key, 'name': name})
-            if benchmark.paper_checkpoints and not (run.system or run.config.get('init_from')):
-                run = dataclasses.replace(run, model=experiment.model)  # As in the sample.
-            run = _in_scenario(run, experiment.mixture) if experiment.mixture else run
-            run = _without_seeds(run) if table.variants else run
+        scenario = benchmarks.parse_mixture(experiment.mixture) if experiment.mixture else None
+
+        def kept(by_task: Results, scenario: Scenario | None = scenario) -> Results:
+            # Those that may choose a step are others.
+            covered = {'validation': scenario.select} if scenario else {}
+            return {
+                (task, _SEED.sub('', split) if table.variants else split): result
+                for (task, split), result in by_task.items()
+                if not scenario or task in covered.get(split, scenario.evaluate)
+            }
+
+        for run in map(results.read_run, folders):
+            has_own = run.system or run.config.get('init_from') or not benchmark.paper_checkpoints
+            run = dataclasses.replace(
+                run,
+                place={**experiment.key, 'name': name},
+                model=run.model if has_own else experiment.model,  # As in the sample.
+                mixture=experiment.mixture,
+                evaluations={step: kept(of_step) for step, of_step in run.evaluations.items()},
+                baselines={key: kept(of_one) for key, of_one in run.baselines.items()},
+            )
             # A run may be shown in two scenarios.
             runs[run.workdir, run.model, run.mixture] = run
     return list(runs.values())
@@ -183,42 +204,6 @@ def of_sweep(
     else:
         number = getattr(stats, score) if stats and stats.rows else None
     return None if number is None else f'{number:.2f}'
-
-
-def _in_scenario(run: Run, mixture: str) -> Run:
-    """A run as if it followed another scenario that trains on the same examples.
-
-    Its results that this scenario does not evaluate are left out.
-    """
-    scenario = benchmarks.parse_mixture(mixture)
-
-    def within(by_task: Mapping[tuple[str, str], Result]) -> dict[tuple[str, str], Result]:
-        covered = {'validation': scenario.select}  # Which may choose a step.
-        return {
-            (task, split): result
-            for (task, split), result in by_task.items()
-            if task in covered.get(split, scenario.evaluate)
-        }
-
-    return dataclasses.replace(
-        run,
-        mixture=mixture,
-        evaluations={step: within(of_step) for step, of_step in run.evaluations.items()},
-        baselines={name: within(of_name) for name, of_name in run.baselines.items()},
-    )
-
-
-def _without_seeds(run: Run) -> Run:
-    """A run whose variants do not name the seed of the model that ranked its candidates.
-
-    Example: test-rerank-mBERT_multi_seed1 -> test-rerank-mBERT_multi, of which the runs of other
-    seeds have one, too.
-    """
-    evaluations = {
-        step: {(task, _SEED.sub('', split)): result for (task, split), result in of_step.items()}
-        for step, of_step in run.evaluations.items()
-    }
-    return dataclasses.replace(run, evaluations=evaluations)
 
 
 def folders_of(made: Made) -> list[pathlib.Path]:
