@@ -12,6 +12,7 @@ from xlbench.benchmarks import FEWSHOT, RECIPES
 from xlbench.benchmarks.paper import OUR_NAMES, Key, Line, PaperTable
 from xlbench.benchmarks.recipe import Recipe
 from xlbench.fewshot.analysis import systems as sweep_systems, tables as sweep_tables
+from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.results import PROMPT, Group
 from xlbench.reporting import comparisons, origins, render, results
 from xlbench.reporting.paper_tables import form
@@ -125,16 +126,16 @@ def _whose(recipe: Recipe, names: Sequence[str]) -> str:
 def _of_sweeps(
     recipe: Recipe, table: PaperTable, names: Sequence[str], made: Made, own: Made
 ) -> Beside:
-    by_name: dict[str, Made] = {
-        name: {one: of for one, of in made.items() if recipe.experiments[one].model == name}
+    by_name = {
+        name: outcome_lib.read_sweeps(
+            {one: of for one, of in made.items() if recipe.experiments[one].model == name}
+        )
         for name in names
     }
-    by_task: dict[str, dict[str, sweep_systems.System]] = {}
-    known: dict[str, None] = {}
-    for name, of_name in by_name.items():
-        systems = sweep_systems.systems(outcome_lib.read_sweeps(of_name))
-        by_task[name] = {one.task: one for one in systems}
-        known |= dict.fromkeys(note for one in systems for note in sweep_tables.scores(one).notes)
+    systems = {name: sweep_systems.systems(of_name) for name, of_name in by_name.items()}
+    by_task = {name: {one.task: one for one in of_name} for name, of_name in systems.items()}
+    every = itertools.chain.from_iterable(systems.values())
+    known = dict.fromkeys(note for one in every for note in sweep_tables.scores(one).notes)
     whole = with_rows(table, names)
 
     def value(key: Key, score: str) -> str | None:
@@ -144,22 +145,23 @@ def _of_sweeps(
 
     whose = _whose(recipe, names)
     filled = form.fill(FEWSHOT, whole, value, whose, tuple(known), models=names)
-    rows = _of_buckets({'our sweep': own, **by_name})
+    rows = _of_buckets({'our sweep': outcome_lib.read_sweeps(own), **by_name})
     return Beside([filled], list(_bucket_tests(rows, names)))
 
 
-def _of_buckets(made: Mapping[str, Made]) -> dict[str, dict[tuple[str, Group], dict[str, float]]]:
+def _of_buckets(
+    sweeps: Mapping[str, Sequence[Sweep]],
+) -> dict[str, dict[tuple[str, Group], dict[str, float]]]:
     """System -> (task, group) -> bucket -> its score, the mean over seeds."""
     found: dict[str, dict[tuple[str, Group], dict[str, list[float]]]] = {}
-    for name, of_name in made.items():
-        for sweep in outcome_lib.read_sweeps(of_name):
-            for row in sweep.rows:
-                if row.bucket is not None and row.score is not None:
-                    # What is prompted with a bucket competes with what is adapted to it as a whole.
-                    is_prompted = row.method == PROMPT
-                    group = Group(row.language, row.shots) if is_prompted else row.group
-                    groups = found.setdefault(name, {}).setdefault((row.task, group), {})
-                    groups.setdefault(str(row.bucket), []).append(row.score)
+    for name, of_name in sweeps.items():
+        for row in itertools.chain.from_iterable(sweep.rows for sweep in of_name):
+            if row.bucket is not None and row.score is not None:
+                # What is prompted with a bucket competes with what is adapted to it as a whole.
+                is_prompted = row.method == PROMPT
+                group = Group(row.language, row.shots) if is_prompted else row.group
+                groups = found.setdefault(name, {}).setdefault((row.task, group), {})
+                groups.setdefault(str(row.bucket), []).append(row.score)
     return {
         name: {
             group: {bucket: statistics.fmean(of) for bucket, of in buckets.items()}
