@@ -61,7 +61,6 @@ def written(
     text = outcome_lib.write(place / 'table', parts, beside.tables)
     if bundle:
         texts = {f'cards/{path.name}': path.read_text() for path in cards}
-        experiments = {name: recipe.experiments[name] for name in made}
         about = bundles.Contents(
             format=bundles.FORMAT, benchmark=recipe.benchmark, table=table.number, cost=cost,
             size=settings.size, systems=list(names), code=bundles.code(),
@@ -69,7 +68,7 @@ def written(
                 name: bundles.ExperimentRuns(
                     dict(one.key), one.mixture, [folder.name for folder in made[name]]
                 )
-                for name, one in experiments.items()
+                for name, one in recipe.experiments.items() if name in made
             },
         )  # fmt: skip
         texts |= {'table.md': text, 'table.csv': render.FORMATS['csv'][1](beside.tables)}

@@ -134,27 +134,22 @@ def placed(
         for system in section.systems:
             run = system.picks[0].run if system.picks else None
             if run and run.place:
-                groups.setdefault((run.place['model'], _scenario(run)), []).append(system)
+                scenario = ''  # Unless its experiment is of one; scored texts do not know theirs.
+                if 'scenario' in run.place and run.scenario:
+                    scenario = run.scenario.name
+                elif run.system:
+                    scenario = run.place.get('scenario', '')
+                groups.setdefault((run.place['model'], scenario), []).append(system)
         notes |= dict.fromkeys(section.notes[:1])
         notes |= dict.fromkeys(signatures(section.picks, scores, shared=True))
         is_official |= section.data == 'official' and section.split == 'test'
-    systems = {key: _one(key[0], members) for key, members in groups.items()}
+    systems = {}
+    for key, members in groups.items():  # What scores different tasks is one, seed by seed.
+        of_seeds = joined(system.results for system in members)
+        picks = tuple(pick for system in members for pick in system.picks)
+        name = key[0] + (f' ({len(of_seeds)} seeds)' if len(of_seeds) > 1 else '')
+        systems[key] = System(name, 'run', of_seeds, picks)
     return systems, tuple(notes), is_official
-
-
-def _scenario(run: Run) -> str:
-    """The column of a run, where its experiment is of one; scored texts do not know theirs."""
-    if 'scenario' not in run.place:
-        return ''
-    return run.scenario.name if run.scenario else run.place['scenario'] if run.system else ''
-
-
-def _one(label: str, systems: Sequence[System]) -> System:
-    """Systems that score different tasks as one, seed by seed."""
-    of_seeds = joined(system.results for system in systems)
-    picks = tuple(pick for system in systems for pick in system.picks)
-    name = label + (f' ({len(of_seeds)} seeds)' if len(of_seeds) > 1 else '')
-    return System(name, 'run', of_seeds, picks)
 
 
 def replies(benchmark: Benchmark, form: PaperTable, runs: Sequence[Run]) -> Table:
