@@ -601,7 +601,7 @@ def test_the_command_writes_the_table_and_names_its_gaps(tmp_path, capsys, monke
     [
         (['mtq', '--list'], "unknown benchmark 'mtq'; nearest: mtg"),
         (['mtg'], 'give --table=N or --figure=N'),
-        (['mtg', '--table=20'], 'the paper of mtg has no table 20; it has tables 1, 2, 3'),
+        (['mtg', '--table=20'], 'table 20 of mtg is not in its paper; allowed: 1, 2, 3'),
         (['mtg', '--table=4', '--models=mT6'], "unknown model in --models 'mT6'; nearest: mT5"),
         (['mrs', '--table=3', '--size=large'], "unknown size 'large'"),
         (['mrs', '--table=3', '--launch=pbs'], "unknown launch 'pbs'"),

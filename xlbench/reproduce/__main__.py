@@ -112,7 +112,11 @@ def main(argv: Sequence[str]) -> int:
     if args.list:
         print('\n'.join(list_paper(recipe, args.size)))
         return 0
-    tables, systems = _tables(recipe, args), added.parse(args.add)
+    if bool(args.table) == bool(args.figure):
+        raise UserError('give --table=N or --figure=N (or --list, which shows them all)')
+    kind, numbers = ('table', args.table) if args.table else ('figure', args.figure)
+    tables = form.chosen(recipe.tables, kind, numbers, f'of {recipe.benchmark} is not in its paper')
+    systems = added.parse(args.add)
     if systems:
         recipe, tables = _with_added(recipe, tables, systems, args)
     experiments = steps_lib.chosen(recipe, tables, args.models)
@@ -244,20 +248,6 @@ def _left(steps: Sequence[Step], state: State) -> list[Step]:
     if refused := [reason for _, kind, reason in found if kind == 'refused']:
         raise UserError(refused[0])
     return [step for step, kind, _ in found if kind == 'to do']
-
-
-def _tables(recipe: Recipe, args: argparse.Namespace) -> list[PaperTable]:
-    """Selects the tables and figures that the command line names."""
-    if bool(args.table) == bool(args.figure):
-        raise UserError('give --table=N or --figure=N (or --list, which shows them all)')
-    kind, number = ('table', args.table) if args.table else ('figure', args.figure)
-    known = {table.number: table for table in recipe.tables if table.name.startswith(kind)}
-    if number != 'all' and number not in known:
-        raise UserError(
-            f'the paper of {recipe.benchmark} has no {kind} {number}; it has {kind}s '
-            f'{", ".join(known)}, and --{kind}=all selects all'
-        )
-    return [*known.values()] if number == 'all' else [known[number]]
 
 
 def _translators(texts: Sequence[str], recipe: Recipe, size: str) -> tuple[Recipe, dict[str, str]]:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from xlbench.benchmarks import TRANSLATION, Benchmark, ParallelBenchmark, parse_task
 from xlbench.benchmarks.paper import OUR_NAMES, Key, PaperTable
@@ -56,21 +56,29 @@ def fill(
     )  # fmt: skip
 
 
-def of_paper(benchmark: Benchmark, number: str) -> list[Table]:
-    """Tables with the numbers that a paper prints, of one number such as 4, or 'all'.
+def chosen(tables: Iterable[PaperTable], kind: str, numbers: str, lack: str) -> list[PaperTable]:
+    """The tables or figures (`kind`) of a paper that are asked for: 'all', or such as '4,7'.
 
     Raises:
-      UserError: the paper prints no scores in such a table.
+      UserError: there is no such one; `lack` says so. Example: 'of mtg is not in its paper'.
     """
-    forms = {t.number: t for t in benchmark.paper_tables if t.printed and t.rows}
-    if number != 'all' and number not in forms:
-        raise errors.UserError(
-            f'table {number} of {benchmark.name} has no printed numbers; those with numbers are '
-            f'{", ".join(forms)}, and --table=all selects all'
-        )
-    chosen = forms.values() if number == 'all' else [forms[number]]
+    known = {table.number: table for table in tables if table.name.startswith(kind)}
+    if numbers == 'all':
+        return list(known.values())
+    words = [word.strip() for word in numbers.split(',') if word.strip()]
+    for word in words or [numbers] * bool(numbers):
+        if word not in known:
+            allowed = ', '.join((*known, 'all')) if known else 'none'
+            raise errors.UserError(f'{kind} {word} {lack}; allowed: {allowed}')
+    return [known[word] for word in dict.fromkeys(words)]
+
+
+def of_paper(benchmark: Benchmark, numbers: str) -> list[Table]:
+    """Tables with the numbers that a paper prints, see `chosen`."""
+    forms = (table for table in benchmark.paper_tables if table.printed and table.rows)
+    printed = chosen(forms, 'table', numbers, f'of {benchmark.name} has no printed numbers')
     whose = f'as printed in arXiv:{benchmark.arxiv}'
-    return [fill(benchmark, one, one.printed_value, whose, models=()) for one in chosen]
+    return [fill(benchmark, one, one.printed_value, whose, models=()) for one in printed]
 
 
 def of_runs(benchmark: Benchmark, form: PaperTable, runs: Sequence[Run]) -> list[Table]:

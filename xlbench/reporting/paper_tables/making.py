@@ -14,7 +14,7 @@ from xlbench.reporting.paper_tables import form, judged, scores
 from xlbench.reporting.paper_tables.material import Material
 from xlbench.reporting.sections import Section
 from xlbench.reporting.tables import FIGURE_KINDS, Figure, Table
-from xlbench.system import errors, files
+from xlbench.system import files
 
 Made = Table | Figure
 # What shows scores of runs, by model, scenario and task, so that they fill a paper's form.
@@ -59,25 +59,6 @@ MAKERS: Mapping[str, Callable[[Material, PaperTable], Made]] = {
 def made(benchmark: Benchmark) -> list[PaperTable]:
     """The tables and figures of a benchmark's paper that are made from runs."""
     return [table for table in benchmark.paper_tables if table.shows in MAKERS]
-
-
-def chosen(benchmark: Benchmark, kind: str, numbers: str) -> list[PaperTable]:
-    """The tables or figures (`kind`) of a benchmark's paper: 'all', or such as '4,7'.
-
-    Raises:
-      UserError: the paper has no such one, or reports do not make it.
-    """
-    known = {table.number: table for table in made(benchmark) if table.name.startswith(kind)}
-    if numbers == 'all':
-        return list(known.values())
-    words = [word.strip() for word in numbers.split(',') if word.strip()]
-    for word in words or [numbers] * bool(numbers):
-        if word not in known:
-            raise errors.UserError(
-                f'{kind.capitalize()} {word} of {benchmark.name} is not made from runs; '
-                f'{", ".join(known) or "none"} {"is" if len(known) < 2 else "are"} (or all)'
-            )
-    return [known[word] for word in dict.fromkeys(words)]
 
 
 def make(material: Material, paper_table: PaperTable) -> Sequence[Made]:
