@@ -128,15 +128,14 @@ def _run(folder: pathlib.Path, scores: dict[str, tuple[str, float]]) -> Iterator
 
 def _scored_again(result: Result, place: str) -> tuple[dict[str, float], list[Check]]:
     """The scores of a result, from its predictions; and what agrees."""
-    path = untrusted.file(result.folder, 'predictions.jsonl')
+    has_texts = untrusted.file(result.folder, 'predictions.jsonl') is not None
     used, left_out = list[Json](), list[Json]()
     for spec in result.metrics:
         (left_out if _needs_more(spec) else used).append(spec)
     said = [Check(None, f'{place}: {shortened(s.get("metric"))}, not here') for s in left_out]
-    if path is None or not used:
+    if not has_texts or not used:
         return {}, [*said, Check(None, f'{place}: no predictions or metrics that can be used here')]
-    with untrusted.open_regular(path) as file:
-        lines = [files.parse_json(line, dict, path.name) for line in file]
+    lines = results.read_lines(result.folder)
     try:
         texts = list(map(results.texts, lines))
     except KeyError:

@@ -190,11 +190,6 @@ class Material:
         """The runs of all systems."""
         return [pick for system in self.systems.values() for pick in system.picks]
 
-    @property
-    def chains(self) -> dict[str, System]:
-        """By model, systems that generate in one language and translate what they wrote."""
-        return {model: system for (name, model), system in self.systems.items() if not name}
-
     def _key(self, pick: Pick) -> Key | None:
         """The setting and the model of a run; None for what follows no setting."""
         scenario, chain = pick.run.scenario, pick.chain

@@ -205,7 +205,8 @@ def stage_bars(material: Material, paper_table: PaperTable) -> Figure:
 
 def translation(material: Material, paper_table: PaperTable) -> Figure:
     """Cross-lingual models beside chains that translate what they generate: figure 6."""
-    score, benchmark, chains = material.main_score, material.parallel, material.chains
+    score, benchmark = material.main_score, material.parallel
+    chains = {model: system for (name, model), system in material.systems.items() if not name}
     pairs = benchmark.pairs('cross', paper_table.values('source'))
     titles = [f'{source}-{target}' for source, target in pairs]
     models = dict.fromkeys((*_models(material, ('cross',)), *chains))
