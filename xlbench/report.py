@@ -45,7 +45,7 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
 
 from xlbench import benchmarks
 from xlbench.reporting import comparisons, documents, leaderboard, sections as sections_lib
-from xlbench.reporting.paper_tables import form, making
+from xlbench.reporting.paper_tables import making
 from xlbench.reporting.paper_tables.material import Fits, Material, read_texts
 from xlbench.reporting.results import Run, read_run
 from xlbench.reporting.sections import Section
@@ -119,8 +119,8 @@ def _of_paper(args: argparse.Namespace, runs: Sequence[Run]) -> list[Section]:
     sections = []
     for benchmark in named:
         known, lack = making.made(benchmark), f'of {benchmark.name} is not made from runs'
-        chosen = form.chosen(known, 'table', args.table, lack)
-        chosen += form.chosen(known, 'figure', args.figure, lack)
+        chosen = making.chosen(known, 'table', args.table, lack)
+        chosen += making.chosen(known, 'figure', args.figure, lack)
         needs_fits = args.ratings and any(t.shows in ('regressors', 'correlations') for t in chosen)
         fits = _fits(args.ratings, args.metrics) if needs_fits else Fits()
         material = Material(

@@ -54,7 +54,7 @@ from xlbench.benchmarks import BENCHMARKS, RECIPES, recipe as recipe_lib
 from xlbench.benchmarks.paper import PaperTable
 from xlbench.benchmarks.recipe import SIZES, Recipe, slug
 from xlbench.reporting import render
-from xlbench.reporting.paper_tables import form, material
+from xlbench.reporting.paper_tables import making, material
 from xlbench.reproduce import added, beside, launching, running, steps as steps_lib
 from xlbench.reproduce.outcome import Outcome
 from xlbench.reproduce.running import State
@@ -106,7 +106,7 @@ def main(argv: Sequence[str]) -> int:
         engines, tuple(rest), args.tagger, _rated(args.ratings),
     )  # fmt: skip
     if args.paper:
-        papers = form.of_paper(BENCHMARKS[args.benchmark], args.table)
+        papers = making.of_paper(BENCHMARKS[args.benchmark], args.table)
         print(render.FORMATS[args.format][1](papers), end='')
         return 0
     if args.list:
@@ -115,7 +115,8 @@ def main(argv: Sequence[str]) -> int:
     if bool(args.table) == bool(args.figure):
         raise UserError('give --table=N or --figure=N (or --list, which shows them all)')
     kind, numbers = ('table', args.table) if args.table else ('figure', args.figure)
-    tables = form.chosen(recipe.tables, kind, numbers, f'of {recipe.benchmark} is not in its paper')
+    lack = f'of {recipe.benchmark} is not in its paper'
+    tables = making.chosen(recipe.tables, kind, numbers, lack)
     systems = added.parse(args.add)
     if systems:
         recipe, tables = _with_added(recipe, tables, systems, args)

@@ -15,8 +15,8 @@ from xlbench.fewshot.analysis import systems as sweep_systems, tables as sweep_t
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.results import PROMPT, Group
 from xlbench.reporting import comparisons, origins, render, results
-from xlbench.reporting.paper_tables import form
-from xlbench.reporting.paper_tables.form import Systems
+from xlbench.reporting.paper_tables import making
+from xlbench.reporting.paper_tables.making import Systems
 from xlbench.reporting.statistics import t_test, table as table_of
 from xlbench.reporting.tables import Column, Table
 from xlbench.reproduce import bundles, outcome as outcome_lib, running, steps as steps_lib
@@ -106,7 +106,7 @@ def shown(recipe: Recipe, table: PaperTable, names: Sequence[str], made: Made, o
     if recipe.benchmark == 'fewshot':
         return _of_sweeps(recipe, table, names, made, own)
     runs = outcome_lib.read(recipe, table, {**own, **made})
-    systems, said, _ = form.placed(table, runs)
+    systems, said, _ = making.placed(table, runs)
     tests = list(differences(table, names, systems, released))
     said = (*said, *notes(table, released, systems, names))
     if not names:
@@ -114,7 +114,7 @@ def shown(recipe: Recipe, table: PaperTable, names: Sequence[str], made: Made, o
     benchmark = benchmarks.get(recipe.benchmark)
     mine = {place: one for place, one in systems.items() if place[0] in names}
     whole, whose = with_rows(table, names), _whose(recipe, names)
-    return Beside([form.of_systems(benchmark, whole, mine, said, names, whose)], tests)
+    return Beside([making.of_systems(benchmark, whole, mine, said, names, whose)], tests)
 
 
 def _whose(recipe: Recipe, names: Sequence[str]) -> str:
@@ -143,7 +143,7 @@ def _of_sweeps(
         return whole.printed_value(key, score)
 
     whose = _whose(recipe, names)
-    filled = form.fill(FEWSHOT, whole, value, whose, tuple(known), models=names)
+    filled = making.fill(FEWSHOT, whole, value, whose, tuple(known), models=names)
     rows = _of_buckets({'our sweep': outcome_lib.read_sweeps(own), **by_name})
     return Beside([filled], list(_bucket_tests(rows, names)))
 

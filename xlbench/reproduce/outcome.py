@@ -18,7 +18,7 @@ from xlbench.fewshot.analysis import systems as sweep_systems, tables as sweep_t
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.results import PROMPT, Group
 from xlbench.reporting import render, results
-from xlbench.reporting.paper_tables import form, making
+from xlbench.reporting.paper_tables import making
 from xlbench.reporting.paper_tables.material import Material, RatedText
 from xlbench.reporting.results import Result, Run
 from xlbench.reporting.tables import Table
@@ -249,9 +249,9 @@ def _of_sweeps(
         return tables, []
     said = dict.fromkeys(note for one in tables for note in one.notes)
     value = functools.partial(of_sweep, by_task)
-    filled = form.fill(FEWSHOT, table, value, 'our sweeps', tuple(said))
+    filled = making.fill(FEWSHOT, table, value, 'our sweeps', tuple(said))
     is_official = any(system.data == 'official' for system in systems)
-    return [filled, *(form.of_paper(FEWSHOT, table.number) if is_official else [])], []
+    return [filled, *(making.of_paper(FEWSHOT, table.number) if is_official else [])], []
 
 
 def fill(recipe: Recipe, table: PaperTable, made: Made, metrics: Sequence[str]) -> list[str]:

@@ -1,6 +1,5 @@
 """Tables and figures of ratings by judges, of what is fitted to them, and of built data."""
 
-import dataclasses
 import os
 import statistics
 from collections.abc import Mapping, Sequence
@@ -9,9 +8,8 @@ from typing import Annotated
 import msgspec
 
 from xlbench.benchmarks import SCENARIO_TITLES, PaperTable, parse_task
-from xlbench.benchmarks.paper import Key
 from xlbench.reporting.notes import SAMPLE_DATA
-from xlbench.reporting.paper_tables import form, material as material_lib, scores
+from xlbench.reporting.paper_tables import material as material_lib, scores
 from xlbench.reporting.paper_tables.material import Material, RatedText, compared
 from xlbench.reporting.results import Result, task_name
 from xlbench.reporting.statistics import coefficient
@@ -55,34 +53,6 @@ def ratings(material: Material, paper_table: PaperTable) -> Table:
     said += ['Rows marked paper: its judges, its texts.'] if is_official else []
     columns, head = Column.named(ASPECTS), 'setting, model'
     return Table(paper_table.heading, columns, tuple(rows), head, tuple(said))
-
-
-def means(material: Material, paper_table: PaperTable) -> Table:
-    """The mean of what judges say, by system; a system has the name of an experiment or a run.
-
-    Best-worst scores are means: 1 for the best text, -1 for the worst (arXiv:2202.05599, 6.3). An
-    aspect is known by the beginning of its name: Gram., or grammar.
-    """
-    rated, names = material.rated, dict[str, set[str]]()
-    for run in material.runs:
-        names.setdefault(run.place['model'], set()).update((run.place['name'], run.workdir.name))
-
-    def value(key: Key, score: str) -> str | None:
-        texts = [text for text in rated if text.system in names.get(key['model'], ())]
-        aspects = texts[0].ratings if texts else ()
-        known = [a for a in aspects if score.startswith(a.lower().rstrip('.'))]
-        if not known:
-            return None
-        mean = statistics.fmean(text.ratings[known[0]] for text in texts)
-        return f'{mean:.{paper_table.decimals(score)}f}'
-
-    known = set().union(*names.values())
-    unknown = dict.fromkeys(text.system for text in rated if text.system not in known)
-    said = [f'{len(rated)} judged texts.']
-    said += [f'Systems that the table does not have: {", ".join(unknown)}.'] if unknown else []
-    said += [SAMPLE_DATA] if any(text.data == 'sample' for text in rated) else []
-    without_notes = dataclasses.replace(paper_table, notes=())  # They are on the paper's judges.
-    return form.fill(material.benchmark, without_notes, value, 'our judges', said)
 
 
 def regressors(material: Material, paper_table: PaperTable) -> Table:
