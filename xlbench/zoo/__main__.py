@@ -179,19 +179,16 @@ def _entry(
             typed.append(origins.command(words, about.cwd))
             configs.append(origins.config_of(words, about.cwd))
     first = workdirs[0].resolve().name
-    shared = {key: _common(info.get(key) for info in infos)
-              for key in ('dtype', 'data', 'git', 'versions')}  # fmt: skip
+
+    def common(key: str) -> str:  # Where workdirs differ, each value.
+        known = (info[key] for info in infos if _is_known(info.get(key)))
+        return '; '.join(dict.fromkeys(map(notes.plain_fact, known)))
+
     facts: dict[str, Json] = {
-        **seeds,
-        **origins.costs(workdirs),
-        'dtype': shared['dtype'],
-        **start,
-        'data': shared['data'],
-        'data hashes': hashes,
-        'config hash': config_hash[:12],
-        'code': shared['git'],
-        'versions': shared['versions'],
-    }
+        **seeds, **origins.costs(workdirs), 'dtype': common('dtype'), **start,
+        'data': common('data'), 'data hashes': hashes, 'config hash': config_hash[:12],
+        'code': common('git'), 'versions': common('versions'),
+    }  # fmt: skip
     plain, text = origins.without_places, render.markdown_text
     known = {key: plain(notes.plain_fact(fact)) for key, fact in facts.items() if _is_known(fact)}
     commands = dict.fromkeys(filter(None, typed))
@@ -219,11 +216,6 @@ def _typed(info: Mapping[str, Json], config: Mapping[str, Json]) -> dict[str, Js
 
 def _is_known(fact: Json) -> bool:
     return fact not in (None, '', {})
-
-
-def _common(values: Iterable[Json]) -> str:
-    """Returns the value of all workdirs; where they differ, each value."""
-    return '; '.join(dict.fromkeys(notes.plain_fact(fact) for fact in values if _is_known(fact)))
 
 
 def _blocks(title: str, above: Sequence[str], tables: Iterable[Table]) -> list[str]:
