@@ -74,10 +74,12 @@ def stages(material: Material, paper_table: PaperTable) -> Table:
 def _of_stages(material: Material, paper_table: PaperTable) -> tuple[Table, list[list[Row]]]:
     """The table, and its rows, those without anything too."""
     score, scenarios = material.main_score, paper_table.values('scenario')
-    first, models = material.first, material.models(scenarios)
     tasks = material.tasks or material.benchmark.tasks
+    missing = 'no run was scored after its first stage and its last'
+    if (first := material.first) is None:
+        return Table(paper_table.short, missing=missing), []
     rows = []
-    for task, model in itertools.product(tasks, models) if first else ():
+    for task, model in itertools.product(tasks, material.models(scenarios)):
         places = [((scenario, model), material.tasks_of(scenario, task)) for scenario in scenarios]
         before, after = ([m.cell(*place, score) for place in places] for m in (first, material))
         pairs = [(first.systems.get(key), material.systems.get(key), of) for key, of in places]
@@ -90,7 +92,6 @@ def _of_stages(material: Material, paper_table: PaperTable) -> tuple[Table, list
             kind = 'p' if cells is p_values else 'run'
             rows.append(compared((task, model, label), cells, printed, kind))
     if all(row.is_missing for row, *_ in rows[::3]):
-        missing = 'no run was scored after its first stage and its last'
         return Table(paper_table.short, missing=missing), []
     said = [
         f'{score}, averaged over the pairs of languages of each setting; a mean needs all of them. '
@@ -153,7 +154,7 @@ def matrices(material: Material, paper_table: PaperTable) -> Figure:
     decimals = 1 if score == material.benchmark.scores[0] else 2
     languages, shown = material.benchmark.languages, _models(material, scenarios)
     name = material.benchmark.task_name
-    rows, panels = [], dict[str, list[Sequence[Cell]]]()
+    rows, panels = [], dict[str, list[list[Cell]]]()
     for task in material.benchmark.tasks:
         by_model: dict[str, list[tuple[list[Cell], ...]]] = {}
         for model, source in itertools.product(material.models(scenarios), languages):
