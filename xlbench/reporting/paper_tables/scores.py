@@ -87,8 +87,8 @@ def _of_stages(material: Material, paper_table: PaperTable) -> tuple[Table, list
         labels, ours = (*material.stages, _P_VALUE), (before, after, p_values)
         for label, cells, line in itertools.zip_longest(labels, ours, paper_table.rows):
             key, heads = {'task': task, 'model': model}, paper_table.columns if line else ()
-            places = ((key | head.key, line.key['score']) for head in heads)
-            printed = material.printed(paper_table, places)
+            theirs = ((key | head.key, line.key['score']) for head in heads)
+            printed = material.printed(paper_table, theirs)
             kind = 'p' if cells is p_values else 'run'
             rows.append(compared((task, model, label), cells, printed, kind))
     if all(row.is_missing for row, *_ in rows[::3]):
