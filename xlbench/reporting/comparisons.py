@@ -25,7 +25,7 @@ from xlbench.reporting.results import LOSSES, Result
 from xlbench.reporting.sections import Section
 from xlbench.reporting.statistics import Difference, Resamples, Scorer
 from xlbench.reporting.systems import System
-from xlbench.reporting.tables import Column, Table
+from xlbench.reporting.tables import Cell, Column, Table
 from xlbench.system import errors
 
 _CLOSE = 1e-3  # Scores in metrics.json may be rounded.
@@ -137,18 +137,22 @@ def of_pairs(
 
 def pooled(
     pairs: Sequence[tuple[System | None, System | None, Sequence[str]]], score: str
-) -> list[tuple[Difference | None, float]]:
+) -> list[Cell]:
     """Tests a first and a last system over the pooled examples of some tasks, by t-tests.
 
     Returns:
-      Last minus first of each, None if one lacks them, and the p-value, corrected for all pairs.
+      The p-values, corrected for all pairs; '-' if one lacks the examples. Significant ones have
+      the mark *.
     """
     differences = []
     for first, last, tasks in pairs:
         found = first and last and _Pairs(score, 't-test', 1).difference(last, first, tasks)
         differences.append(found if isinstance(found, Difference) else None)
     p_values = tests.holm([one.p_value if one else math.nan for one in differences])
-    return list(zip(differences, p_values, strict=True))
+    return [
+        Cell(text=tests.p_text(p, difference), mark='*' * (p < tests.LEVEL))
+        for difference, p in zip(differences, p_values, strict=True)
+    ]
 
 
 class _Pairs:

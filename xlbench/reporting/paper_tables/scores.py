@@ -15,8 +15,7 @@ from xlbench.benchmarks import SCENARIO_TITLES, PaperTable
 from xlbench.benchmarks.paper import RATING
 from xlbench.reporting import comparisons, notes as notes_lib
 from xlbench.reporting.paper_tables.material import Material, compared
-from xlbench.reporting.statistics import LEVEL, p_text
-from xlbench.reporting.systems import System
+from xlbench.reporting.statistics import LEVEL
 from xlbench.reporting.tables import Cell, Column, Figure, Row, Table
 
 if TYPE_CHECKING:
@@ -83,7 +82,8 @@ def _of_stages(material: Material, paper_table: PaperTable) -> tuple[Table, list
         places = [((scenario, model), material.tasks_of(scenario, task)) for scenario in scenarios]
         before, after = ([m.cell(*place, score) for place in places] for m in (first, material))
         pairs = [(first.systems.get(key), material.systems.get(key), of) for key, of in places]
-        p_values = [cell._replace(text=cell.text + cell.mark) for cell in _p_values(pairs, score)]
+        tests = comparisons.pooled(pairs, score)
+        p_values = [cell._replace(text=cell.text + cell.mark) for cell in tests]
         labels, ours = (*material.stages, _P_VALUE), (before, after, p_values)
         for label, cells, line in itertools.zip_longest(labels, ours, paper_table.rows):
             key, heads = {'task': task, 'model': model}, paper_table.columns if line else ()
@@ -102,14 +102,6 @@ def _of_stages(material: Material, paper_table: PaperTable) -> tuple[Table, list
         said.append(f'Rows marked paper: its ensemble metric, not {score}.')
     columns = Column.named(SCENARIO_TITLES[name] for name in scenarios)
     return material.table(paper_table, columns, rows, said, 'task, model, stage'), rows
-
-
-def _p_values(
-    pairs: Sequence[tuple[System | None, System | None, Sequence[str]]], score: str
-) -> list[Cell]:
-    """Of tests of pairs, see `comparisons.pooled`; those below the level have the mark *."""
-    tests = comparisons.pooled(pairs, score)
-    return [Cell(text=p_text(p, difference), mark='*' * (p < LEVEL)) for difference, p in tests]
 
 
 # --------------------------------------------------------------------------------------- figures
@@ -222,7 +214,7 @@ def translation(material: Material, paper_table: PaperTable) -> Figure:
             )
         )  # fmt: skip
         both = chains.get(model), material.systems.get(cross)
-        p_values = _p_values([(*both, of) for of in tasks], score)
+        p_values = comparisons.pooled([(*both, of) for of in tasks], score)
         rows.append(compared((task, model, 'cross-lingual'), ours, printed))
         rows.append(compared((task, model, 'generate, then translate'), chained))
         rows.append(compared((task, model, _P_VALUE), p_values, kind='p'))
