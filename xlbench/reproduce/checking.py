@@ -1,6 +1,7 @@
 """Scores bundles again from their predictions, without the models, and says what agrees."""
 
 import dataclasses
+import itertools
 import json
 import os
 import pathlib
@@ -237,8 +238,7 @@ def _of_labels(sweep: Sweep, row: Row) -> float:
 def _table(folder: pathlib.Path, manifest: Contents) -> Iterator[Check]:
     """Sets the table again from the runs, and compares its rows."""
     recipe = RECIPES.get(manifest.benchmark)
-    tables = [t for t in recipe.tables if t.number == manifest.table] if recipe else []
-    tables = [table for table in tables if table.name.startswith('table')]
+    tables = [t for t in recipe.tables if t.name == f'table {manifest.table}'] if recipe else []
     if not recipe or not tables or not (folder / 'table.csv').is_file():
         yield Check(None, f'table {shortened(manifest.table)}: not set again')
         return
@@ -252,10 +252,10 @@ def _table(folder: pathlib.Path, manifest: Contents) -> Iterator[Check]:
     set_again = beside.shown(recipe, tables[0], manifest.systems, made, {}).tables
     again = ''.join(map(render.table_csv, set_again)).splitlines()
     written = (folder / 'table.csv').read_text(encoding='utf-8').splitlines()
-    for number, row in enumerate(again):
-        if number >= len(written) or written[number] != row:
-            before = written[number] if number < len(written) else 'nothing'
-            yield Check(False, f'table.csv, line {number + 1}: {before}; here {row}')
+    pairs = itertools.zip_longest(again, written[: len(again)], fillvalue='nothing')
+    for number, (row, before) in enumerate(pairs, 1):
+        if before != row:
+            yield Check(False, f'table.csv, line {number}: {before}; here {row}')
     same = sum(map(str.__eq__, again, written))
     name = f'{benchmarks.get(manifest.benchmark).name}, table {manifest.table}'
     yield Check(same == len(again) == len(written), f'{name}: {same} of {len(written)} lines')
