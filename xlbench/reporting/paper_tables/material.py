@@ -241,16 +241,19 @@ class Material:
         system = self.systems.get(key)
         return system.cell(score, tasks, decimals) if system else Cell()
 
-    def paper_cell(self, key: Key, tasks: Sequence[str], score: str, decimals: int = 2) -> Cell:
-        """The mean of a score of the paper in the same place, beside official data.
+    def both(
+        self, places: Sequence[tuple[Key, Sequence[str]]], score: str, decimals: int = 2
+    ) -> tuple[list[Cell], list[Cell]]:
+        """The cells of places, each a key and tasks, and the paper's beside official data.
 
         Its ensemble metric stands where ours is a fitted rating.
         """
-        scenario, model = key
-        if not self.is_official or model not in self.benchmark.paper_models:
-            return Cell()
-        paper = systems_lib.paper(self.benchmark, model, scenario, tasks, model)
-        return paper.cell('ensemble' if score == RATING else score, tasks, decimals)
+        theirs, printed = [Cell()] * len(places), 'ensemble' if score == RATING else score
+        for number, ((scenario, model), tasks) in enumerate(places):
+            if self.is_official and model in self.benchmark.paper_models:
+                paper = systems_lib.paper(self.benchmark, model, scenario, tasks, model)
+                theirs[number] = paper.cell(printed, tasks, decimals)
+        return [self.cell(*place, score, decimals) for place in places], theirs
 
     def printed(
         self, paper_table: PaperTable, places: Iterable[tuple[Mapping[str, str], str]]

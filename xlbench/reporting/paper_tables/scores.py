@@ -128,11 +128,7 @@ def settings(material: Material, paper_table: PaperTable) -> Figure:
     rows = []
     for task, model in itertools.product(material.benchmark.tasks, material.models(scenarios)):
         places = [((scenario, model), material.tasks_of(scenario, task)) for scenario in scenarios]
-        ours, theirs = (
-            [read(*place, score) for place in places]
-            for read in (material.cell, material.paper_cell)
-        )
-        rows.append(compared((task, model), ours, theirs))
+        rows.append(compared((task, model), *material.both(places, score)))
     said = [f'{score}, averaged over languages; a mean needs all of them.']
     table = material.table(paper_table, Column.named(titles), rows, said)
     shown = _models(material, scenarios)
@@ -148,18 +144,15 @@ def matrices(material: Material, paper_table: PaperTable) -> Figure:
     name = material.benchmark.task_name
     rows, panels = [], dict[str, list[list[Cell]]]()
     for task in material.benchmark.tasks:
-        by_model: dict[str, list[tuple[list[Cell], ...]]] = {}
+        by_model: dict[str, list[tuple[list[Cell], list[Cell]]]] = {}
         for model, source in itertools.product(material.models(scenarios), languages):
             places = [
                 (('mono' if source == to else 'cross', model), (name(task, source, to),))
                 for to in languages
             ]
-            ours, theirs = (
-                [read(*place, score, decimals) for place in places]
-                for read in (material.cell, material.paper_cell)
-            )
-            rows.append(compared((task, model, source), ours, theirs))
-            by_model.setdefault(model, []).append((ours, theirs))
+            both = material.both(places, score, decimals)
+            rows.append(compared((task, model, source), *both))
+            by_model.setdefault(model, []).append(both)
         for place, whose in enumerate(('', ' (paper)')):
             made = {model: [of[place] for of in by_model[model]] for model in shown}
             if not all(cell.is_missing for cells in made.values() for row in cells for cell in row):
@@ -199,7 +192,7 @@ def stage_bars(material: Material, paper_table: PaperTable) -> Figure:
 def translation(material: Material, paper_table: PaperTable) -> Figure:
     """Cross-lingual models beside chains that translate what they generate: figure 6."""
     score, benchmark = material.main_score, material.parallel
-    chains = {model: system for (name, model), system in material.systems.items() if not name}
+    chains = [model for scenario, model in material.systems if not scenario]
     pairs = benchmark.pairs('cross', paper_table.values('source'))
     titles = [f'{source}-{target}' for source, target in pairs]
     models = dict.fromkeys((*_models(material, ('cross',)), *chains))
@@ -207,15 +200,11 @@ def translation(material: Material, paper_table: PaperTable) -> Figure:
     for task, model in itertools.product(benchmark.tasks, models):
         tasks = [(benchmark.task_name(task, *pair),) for pair in pairs]
         cross, chain = ('cross', model), ('', model)
-        ours, chained, printed = (
-            [read(key, one, score) for one in tasks]
-            for read, key in (
-                (material.cell, cross), (material.cell, chain), (material.paper_cell, cross)
-            )
-        )  # fmt: skip
-        both = chains.get(model), material.systems.get(cross)
-        p_values = comparisons.pooled([(*both, of) for of in tasks], score)
-        rows.append(compared((task, model, 'cross-lingual'), ours, printed))
+        ours = material.both([(cross, of) for of in tasks], score)
+        chained = [material.cell(chain, of, score) for of in tasks]
+        pair = material.systems.get(chain), material.systems.get(cross)
+        p_values = comparisons.pooled([(*pair, of) for of in tasks], score)
+        rows.append(compared((task, model, 'cross-lingual'), *ours))
         rows.append(compared((task, model, 'generate, then translate'), chained))
         rows.append(compared((task, model, _P_VALUE), p_values, kind='p'))
     said = (
