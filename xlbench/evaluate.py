@@ -53,7 +53,7 @@ from xlbench.evaluators import generation
 from xlbench.inference.reranking import Mmi, Relevance, of_flags
 from xlbench.parallel import cluster, partitioning, programs
 from xlbench.parallel.preemption import Interrupted, Interruption
-from xlbench.reporting import screen
+from xlbench.reporting import layout
 from xlbench.settings import decoding as decoding_lib
 from xlbench.system import files, locks, untrusted
 from xlbench.system.errors import UserError
@@ -169,7 +169,7 @@ def _evaluate(args: argparse.Namespace, output: str, first: bool) -> tuple[int, 
             rest = 'tasks that were complete keep their scores; the same command scores all anew'
             raise Interrupted(f'{error}: {rest}') from None
     if first:
-        print('\n' + screen.table(output, step, filed))
+        print('\n' + layout.screen(output, step, filed))
     return step, filed
 
 

@@ -46,7 +46,7 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
 from xlbench import benchmarks
 from xlbench.reporting import comparisons, documents, leaderboard, sections as sections_lib
 from xlbench.reporting.paper_tables import making
-from xlbench.reporting.paper_tables.judged import Fits, read_texts
+from xlbench.reporting.paper_tables.material import Fits, Material, read_texts
 from xlbench.reporting.results import Run, read_run
 from xlbench.reporting.sections import Section
 from xlbench.system import errors
@@ -118,11 +118,12 @@ def _of_paper(args: argparse.Namespace, runs: Sequence[Run]) -> list[Section]:
     rated = read_texts(args.ratings)[0] if args.ratings else ()
     sections = []
     for benchmark in named:
-        kinds = (('table', args.table), ('figure', args.figure))
-        chosen = [t for kind, numbers in kinds for t in making.chosen(benchmark, kind, numbers)]
+        known, lack = making.made(benchmark), f'of {benchmark.name} is not made from runs'
+        chosen = making.chosen(known, 'table', args.table, lack)
+        chosen += making.chosen(known, 'figure', args.figure, lack)
         needs_fits = args.ratings and any(t.shows in ('regressors', 'correlations') for t in chosen)
         fits = _fits(args.ratings, args.metrics) if needs_fits else Fits()
-        material = making.Material(
+        material = Material(
             benchmark, runs, args.step, args.split, args.fitted_rating, rated, fits, args.rough
         )
         sections.append(making.section(material, chosen))

@@ -29,7 +29,7 @@ from xlbench.parallel import cluster, partitioning, programs
 from xlbench.parallel.preemption import Interrupted, Interruption
 from xlbench.parallel.watchdog import Watch
 from xlbench.plan import dry_run
-from xlbench.reporting import screen
+from xlbench.reporting import layout
 from xlbench.system import files, locks, sessions
 from xlbench.training import checkpoints, init_from, memory, messages, tracking
 from xlbench.training.loop import Trainer
@@ -65,7 +65,7 @@ def train(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
     runs.check_config(config)
     first = jax.process_index() == 0
     if config_lib.check_workdir(workdir, config) and (pathlib.Path(workdir) / 'DONE').exists():
-        print(f'{workdir} is finished already; its table:\n\n{screen.table(workdir)}')
+        print(f'{workdir} is finished already; its table:\n\n{layout.screen(workdir)}')
         return
     if first:
         tracking.check(config.get('trackers', ()))
@@ -128,7 +128,7 @@ def finish(trainer: Trainer) -> None:
                 examples = evaluator.examples(task.name)
                 baselines.score(workdir, config.baselines, task, train_task, examples)
     if experiment.evals:
-        trainer.log.line('\n' + screen.table(workdir))
+        trainer.log.line('\n' + layout.screen(workdir))
     step = trainer.progress.chosen[trainer.progress.stage]
     files.write(pathlib.Path(workdir) / 'DONE', f'{step}\n')
     trainer.log.finish()

@@ -19,7 +19,7 @@ from nightly import nightly
 
 from xlbench import evaluate, predict, report, runs, train
 from xlbench.evaluators import base
-from xlbench.reporting import screen
+from xlbench.reporting import layout
 from xlbench.system.errors import UserError
 
 TASK = tiny.QUESTIONS[0]
@@ -51,7 +51,7 @@ def new_results(workdir, before: dict[str, str]) -> dict[str, dict]:
 def test_the_final_evaluation_repeats(run, capsys):
     """Without further words it is what the run did at its end, on the same checkpoint."""
     before = tiny.results(run)
-    text = screen.table(str(run))
+    text = layout.screen(str(run))
     shutil.rmtree(run / 'eval' / '13' / 'test')
     call(run)
     after = tiny.results(run)
@@ -121,15 +121,15 @@ def test_texts_are_ranked_anew_as_predict_does_it(run, retriever_run, tmp_path, 
 def test_a_part_is_filed_apart(run, capsys):
     """Fewer examples than the run's own result has, or more, never replace or join it."""
     before = tiny.results(run)
-    shown = screen.table(str(run))
+    shown = layout.screen(str(run))
     call(run, f'--tasks={TASK}', '--num_examples=5')
     call(run, '--like=dev', f'--tasks={TASK}', '--step=last', '--num_examples=0')
     found = new_results(run, before)
     assert set(found) == {f'13/test-first5/{TASK}', f'20/validation-all/{TASK}'}
     numbers = {result['split']: result['num_examples'] for result in found.values()}
     assert numbers == {'test-first5': 5, 'validation-all': tiny.SIZES['validation']}
-    assert screen.table(str(run)) == shown
-    assert 'test-first5 split' in screen.table(str(run), split='test-first5')
+    assert layout.screen(str(run)) == shown
+    assert 'test-first5 split' in layout.screen(str(run), split='test-first5')
     assert 'on 1 tasks, test-first5' in capsys.readouterr().out
 
 
@@ -142,7 +142,7 @@ def test_a_workdir_that_is_only_read(run, tmp_path, capsys):
         assert {path: path.stat().st_mtime_ns for path in run.rglob('*')} == before
     result = json.loads((output / f'eval/13/test-first5/{TASK}/metrics.json').read_text())
     assert result['num_examples'] == 5
-    assert 'test-first5 split, step 13' in screen.table(str(output), split='test-first5')
+    assert 'test-first5 split, step 13' in layout.screen(str(output), split='test-first5')
     assert 'test-first5 split, step 13' in capsys.readouterr().out
     (output / 'config.json').write_text('{}')
     with pytest.raises(UserError, match=r'elsewhere holds results of another run than .*; name'):

@@ -25,7 +25,7 @@ from xlbench.reproduce.running import State
 from xlbench.system import errors
 from xlbench.system.errors import UserError
 from xlbench.translate import engines, external, jobs
-from xlbench.zoo import __main__ as zoo, experiments
+from xlbench.zoo import __main__ as zoo
 
 from . import cases, mutate
 
@@ -71,11 +71,11 @@ def test_a_page_of_the_zoo(tmp_path):
     run = workdir_files.write_workdir(tmp_path / 'run', lambda *_: 40.0)
     zoo.main([str(run), f'--output={tmp_path / "zoo.md"}'])
     whole = (tmp_path / 'zoo.md').read_bytes()
-    assert experiments.of_page(whole, 'zoo.md')
+    assert zoo.of_page(whole, 'zoo.md')
     for case in cases.each('a page of the zoo', 60):
         case.said, data = mutate.harmed(whole, case.rng)
         with case.run():
-            experiments.of_page(data, 'zoo.md')
+            zoo.of_page(data, 'zoo.md')
 
 
 def test_answers_of_a_server(monkeypatch):

@@ -19,7 +19,7 @@ import workdir_files
 from xlbench import metrics, report, score
 from xlbench.benchmarks import MRS
 from xlbench.data import outputs, postprocess, prepared
-from xlbench.reporting import documents, results, screen, sections as sections_lib
+from xlbench.reporting import documents, layout, results, sections as sections_lib
 from xlbench.system import command_line
 from xlbench.system.errors import UserError
 
@@ -306,7 +306,7 @@ def test_reports_show_it_beside_runs(tmp_path, capsys):
     assert rows['Other (2 seeds)'].value == pytest.approx(50.0)
     report.main([*map(str, folders), f'--output={tmp_path / "report"}'])
     assert 'Other (2 seeds)' in (tmp_path / 'report' / 'report.md').read_text()
-    assert 'Other' in screen.table(str(tmp_path / 'seed0'))
+    assert 'Other' in layout.screen(str(tmp_path / 'seed0'))
 
 
 def test_a_system_without_a_model_joins_the_tables_of_all_models(tmp_path, capsys):

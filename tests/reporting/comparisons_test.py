@@ -180,7 +180,7 @@ def test_an_own_metric_is_computed_again_from_the_stored_texts(tmp_path, monkeyp
     said = comparisons.table(section, 'longest', 't-test').missing
     assert said.startswith('longest of mtg_qg_en_en is no mean over examples')
     # Each cause has its own words, after however few resamples.
-    monkeypatch.setattr(comparisons, '_FUNCTIONS', comparisons._Limit(10, 10, 10))
+    monkeypatch.setattr(comparisons, '_FUNCTIONS', (10, 10, 10))
     place = paths[1] / 'eval' / '10' / 'test' / 'mtg_qg_en_en'
     record = json.loads((place / 'metrics.json').read_text())
 

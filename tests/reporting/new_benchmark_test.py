@@ -11,7 +11,8 @@ from xlbench.benchmarks.paper import Line, PaperTable, heads
 from xlbench.benchmarks.parallel import ParallelBenchmark
 from xlbench.benchmarks.recipe import Command, Experiment, Recipe
 from xlbench.reporting import layout, render, results
-from xlbench.reporting.paper_tables import form, making
+from xlbench.reporting.paper_tables import making
+from xlbench.reporting.paper_tables.material import Material
 from xlbench.reproduce import outcome
 
 PRINTED = """scenario,task,model,source,target,rouge_l,bertscore
@@ -116,7 +117,7 @@ def test_a_declared_benchmark_needs_no_line_of_reporting(toy, tmp_path):
 
 def test_a_declared_table_is_printed_reported_and_reproduced(toy, tmp_path):
     """Its numbers, its numbers beside those of runs, and its own form with those of runs."""
-    (paper_table,) = form.of_paper(toy, '1')
+    (paper_table,) = making.of_paper(toy, '1')
     numbers = [['40.5', '0.71'], ['30.5', '0.62'], ['20.5', '-'], ['-', '-']]
     assert cells_of(paper_table) == numbers
     assert '| small | en | 20.5 | - |' in render.markdown(paper_table)
@@ -129,5 +130,5 @@ def test_a_declared_table_is_printed_reported_and_reproduced(toy, tmp_path):
     (ours, theirs), _ = outcome.shown(recipe, table, {'run': [run]}, tmp_path)
     assert cells_of(ours) == [['35.0', '-'], ['35.0', '-'], ['-', '-'], ['-', '-']]
     assert 'No run fills the rows small.' in ours.notes and cells_of(theirs) == numbers
-    (made,) = making.make(making.Material(toy, [results.read_run(run)]), table)
+    (made,) = making.make(Material(toy, [results.read_run(run)]), table)
     assert texts_of(made)['sum big de-de (paper)'] == ['30.50', '62.00']

@@ -16,7 +16,7 @@ from xlbench import benchmarks, report
 from xlbench.benchmarks import MTG, SCENARIO_TITLES
 from xlbench.metrics import fitted_rating
 from xlbench.reporting import drawing, predictions, results
-from xlbench.reporting.paper_tables import judged, making
+from xlbench.reporting.paper_tables import making, material as material_lib
 from xlbench.system.errors import UserError
 
 OFFICIAL = {'data': 'files', 'examples': 3000}
@@ -35,7 +35,7 @@ def run_of(paths, name):
 
 
 def material(paths, **more):
-    return making.Material(MTG, [results.read_run(path) for path in paths], **more)
+    return material_lib.Material(MTG, [results.read_run(path) for path in paths], **more)
 
 
 def made(name, paths, **more):
@@ -177,7 +177,7 @@ def rated(runs, tmp_path_factory):
 
 
 def test_table_8_has_the_ratings_of_judges(runs, rated):
-    texts, _ = judged.read_texts([rated])
+    texts, _ = material_lib.read_texts([rated])
     mine = [text for text in texts if text.system.startswith('mono-qg') and 'mT5' in text.system]
     by_lang = [[t.ratings['Fluency'] for t in mine if t.lang == lang] for lang in MTG.languages]
     mean = sum(sum(numbers) / len(numbers) for numbers in by_lang) / 4

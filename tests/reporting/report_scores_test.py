@@ -7,7 +7,7 @@ from report_sections import lines_of, rows_of, section_of
 from workdir_files import QG, change, write_result, write_workdir
 
 from xlbench.benchmarks import MTG
-from xlbench.reporting import documents, layout, screen
+from xlbench.reporting import documents, layout
 from xlbench.system import errors
 
 
@@ -42,7 +42,7 @@ def test_the_number_of_examples_stands_in_every_table(uneven):
     assert 'examples & 3000 & 3000' in documents.latex([section])
     row = '<tr class="count"><th scope="row">examples</th><td>3000</td>'
     assert documents.html([section]).count(row) == len(section.scores)
-    assert re.search(r'\nexamples +\| +3000 +3000 +3000 +3000 12000', screen.table(uneven))
+    assert re.search(r'\nexamples +\| +3000 +3000 +3000 +3000 12000', layout.screen(uneven))
     assert {row['examples'] for row in lines_of(section) if row['kind'] != 'paper'} == {'3000'}
 
 
@@ -113,17 +113,17 @@ def test_a_result_without_any_score_is_no_trace(tmp_path):
     """As of a run that diverged before its first evaluation: its loss is null."""
     write_result(tmp_path / 'run' / 'eval' / '1' / 'test', 'mtg_qg_de_de', {'loss': None}, step=1)
     (tmp_path / 'run' / 'config.json').write_text('{"config": {}}')
-    assert 'SAMPLE DATA' in screen.table(str(tmp_path / 'run'))
+    assert 'SAMPLE DATA' in layout.screen(str(tmp_path / 'run'))
     (tmp_path / 'run' / 'config.json').write_text('{"config": {}, "data": ["files"]}')
     with pytest.raises(errors.UserError, match=r'Expected `str .*, got `array` - at'):
-        screen.table(str(tmp_path / 'run'))
+        layout.screen(str(tmp_path / 'run'))
 
 
 def test_what_is_said_of_a_result_stands_beside_it(tmp_path):
     path = write_workdir(tmp_path / 'run', 50.0)
     change(path / 'eval' / '10', {'note': 'all are *alike*'})
     assert section_of(path).notes.count('all are *alike*') == 1
-    assert 'all are *alike*' in screen.table(path)
+    assert 'all are *alike*' in layout.screen(path)
 
 
 def test_several_tasks_have_an_average_over_all(tmp_path):
@@ -139,10 +139,10 @@ def test_several_tasks_have_an_average_over_all(tmp_path):
     assert rows['error reduction']['avg'] == '34%'
     groups = [column.group for column in section.columns]
     assert groups == [*['sg'] * 5, *['qg'] * 5, *['tg'] * 5, '']
-    text = screen.table(path)
+    text = layout.screen(path)
     assert max(map(len, text.splitlines())) <= 120
     assert text.count('error reduction') == 1
-    narrow = screen.table(path, max_width=60)
+    narrow = layout.screen(path, max_width=60)
     assert narrow.count('error reduction') > 1
     assert max(map(len, narrow.splitlines())) <= 60
 
@@ -252,4 +252,4 @@ def test_tables_of_own_tasks_begin_with_the_score_that_was_named(tmp_path):
     assert section.scores == ('distinct_1', 'rouge_l', 'bleu', 'loss')
     assert 'error reduction' in rows_of(section, 'distinct_1')
     assert 'error reduction' not in rows_of(section, 'rouge_l')
-    assert screen.table(named).split('\n\n')[1].startswith('distinct_1')
+    assert layout.screen(named).split('\n\n')[1].startswith('distinct_1')

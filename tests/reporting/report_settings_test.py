@@ -7,7 +7,7 @@ from report_sections import lines_of, named_cells, section_of, sections_of
 from workdir_files import change, write_result
 
 from xlbench.benchmarks import MRS
-from xlbench.reporting import documents, layout, notes, screen
+from xlbench.reporting import documents, layout, notes
 
 MBERT, XLMR = 'google-bert/bert-base-multilingual-cased', 'FacebookAI/xlm-roberta-base@main'
 
@@ -147,10 +147,10 @@ def test_every_format_shows_a_row_a_language(tmp_path):
     assert (row['runs'], row['workdirs']) == ('1', str(folders[1]))
     assert {r['score'] for r in rows} > {'bleu', 'loss'}
     for path in folders:
-        plain = screen.table(path)
+        plain = layout.screen(path)
         assert max(map(len, plain.splitlines())) <= 120
         assert plain.count('\nlanguage | Monolingual') == 2
-        assert max(map(len, screen.table(path, max_width=60).splitlines())) <= 60
+        assert max(map(len, layout.screen(path, max_width=60).splitlines())) <= 60
 
 
 def test_views_and_models_are_tables_of_their_own(tmp_path):

@@ -12,7 +12,7 @@ from report_sections import documents_of, lines_of, section_of
 from workdir_files import QG, write_result, write_workdir
 
 from xlbench import report
-from xlbench.reporting import documents, notes, predictions, results, screen
+from xlbench.reporting import documents, layout, notes, predictions, results
 from xlbench.reporting.page import plots
 from xlbench.system import errors
 
@@ -23,7 +23,7 @@ def test_every_format_says_when_the_data_is_made_up(tmp_path):
     for text in documents_of(section):
         # Under each of the three tables, at least.
         assert text.count('SAMPLE DATA') >= 3
-    assert 'SAMPLE DATA' in screen.table(path)
+    assert 'SAMPLE DATA' in layout.screen(path)
     assert ',sample,' in documents.comma_separated([section])
 
 
@@ -129,7 +129,7 @@ def test_no_text_of_a_workdir_is_ever_code(tmp_path):
     code = [line for line in tex.splitlines() if not line.startswith('%')]
     assert not any('input{x}' in line for line in code)
     assert not any(row['system'].startswith('=') for row in lines_of(section))
-    for text in (shown, markdown, tex, screen.table(path)):
+    for text in (shown, markdown, tex, layout.screen(path)):
         assert '\x1b' not in text and r'\u001b' not in text
 
 
@@ -199,7 +199,7 @@ def test_odd_workdirs_are_user_errors(tmp_path, file, content, message):
     if content is not None:
         (path / file).write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(errors.UserError, match=message) as caught:
-        screen.table(path)
+        layout.screen(path)
     assert '\n' not in str(caught.value)
 
 
@@ -218,7 +218,7 @@ def test_mistakes_on_the_command_line(tmp_path):
 def test_the_screen_gets_markdown_or_what_is_asked(tmp_path, capsys, monkeypatch):
     path = write_workdir(tmp_path / 'RUNS' / 'run', 50.0)
     monkeypatch.chdir(tmp_path)  # A workdir may be named from there.
-    assert screen.table('RUNS/run') == screen.table(path)
+    assert layout.screen('RUNS/run') == layout.screen(path)
     report.main([str(path)])
     assert capsys.readouterr().out.startswith('<!-- xlbench report')
     report.main([str(path), '--format=csv'])

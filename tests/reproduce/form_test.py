@@ -15,7 +15,7 @@ from report_sections import cells_of
 from xlbench import report
 from xlbench.benchmarks import BENCHMARKS, RECIPES, recipe as recipe_lib
 from xlbench.reporting import render
-from xlbench.reporting.paper_tables import form
+from xlbench.reporting.paper_tables import making
 from xlbench.reporting.tables import Cell, Column, Row, Table
 from xlbench.reproduce import __main__ as reproduce, outcome
 
@@ -40,7 +40,7 @@ MTG_HEAD = [
 
 
 def table_of(name, number):
-    (table,) = form.of_paper(BENCHMARKS[name], number)
+    (table,) = making.of_paper(BENCHMARKS[name], number)
     return table
 
 

@@ -7,6 +7,7 @@ import pathlib
 import re
 import shlex
 import subprocess
+from unittest import mock
 
 import mtg_runs
 import pytest
@@ -302,7 +303,8 @@ class Pretended:
 
 def run(every, workdir, pretended):
     said = []
-    return running.run(every, State(str(workdir), every), said.append, pretended), said
+    with mock.patch.object(running, 'start', pretended):
+        return running.run(every, State(str(workdir), every), said.append), said
 
 
 def test_what_fails_stops_only_what_needs_it_and_is_tried_again(tmp_path):
@@ -599,7 +601,7 @@ def test_the_command_writes_the_table_and_names_its_gaps(tmp_path, capsys, monke
     [
         (['mtq', '--list'], "unknown benchmark 'mtq'; nearest: mtg"),
         (['mtg'], 'give --table=N or --figure=N'),
-        (['mtg', '--table=20'], 'the paper of mtg has no table 20; it has tables 1, 2, 3'),
+        (['mtg', '--table=20'], 'table 20 of mtg is not in its paper; allowed: 1, 2, 3'),
         (['mtg', '--table=4', '--models=mT6'], "unknown model in --models 'mT6'; nearest: mT5"),
         (['mrs', '--table=3', '--size=large'], "unknown size 'large'"),
         (['mrs', '--table=3', '--launch=pbs'], "unknown launch 'pbs'"),

@@ -16,7 +16,7 @@ from ml_collections import ConfigDict
 from nightly import nightly
 
 from xlbench import train
-from xlbench.reporting import screen
+from xlbench.reporting import layout
 from xlbench.system import errors, sessions
 from xlbench.training import checkpoints, loop
 
@@ -144,11 +144,11 @@ def test_patience_ends_a_stage_and_its_best_checkpoint_is_used(tiny_root, tmp_pa
     assert (workdir / 'DONE').read_text() == '8\n'
     assert 'test split, step 8 (stage2)' in log
     assert 'Scores are those after stage2; --step=stage1 shows those after stage1.' in log
-    table = screen.table(str(workdir), 'stage1')
+    table = layout.screen(str(workdir), 'stage1')
     assert 'test split, step 1 (stage1)' in table and '--step=stage2 shows' in table
-    assert screen.table(str(workdir), 'best') != table  # Though stage 1 has the better score.
+    assert layout.screen(str(workdir), 'best') != table  # Though stage 1 has the better score.
     with pytest.raises(errors.UserError, match='allowed: best, last, stage1, stage2, 1, 8'):
-        screen.table(str(workdir), 'stage3')
+        layout.screen(str(workdir), 'stage3')
     # Stage 2 did start there: its first loss is that of the best parameters, not of step 3's.
     first = next(values for step, _, values in tiny.rows(workdir) if step == 8)
     second = next(values for step, _, values in tiny.rows(workdir) if step == 2)

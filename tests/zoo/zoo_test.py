@@ -15,7 +15,7 @@ from xlbench.reporting import origins
 from xlbench.reporting.scored import claim, write
 from xlbench.system import sessions
 from xlbench.system.errors import UserError
-from xlbench.zoo import __main__ as zoo, experiments
+from xlbench.zoo import __main__ as zoo
 
 CODE = '/home/anna/code'
 HARDWARE = dict(
@@ -227,9 +227,9 @@ def add(tmp_path, capsys):
 
 def test_the_page_of_the_documentation_comes_back_as_it_is():
     path = pages.FILES['zoo.md']
-    shown = experiments.of_page(path.read_bytes(), 'zoo.md')
+    shown = zoo.of_page(path.read_bytes(), 'zoo.md')
     assert len(shown) == path.read_text('utf-8').count('\n| configs/') > 7
-    assert experiments.markdown(shown).encode() == path.read_bytes()
+    assert zoo.markdown(shown).encode() == path.read_bytes()
     assert [cells(one.section, 'seeds') for one in shown].count(['0, 1, 2']) >= 2
     assert all(one.score for one in shown)
 
@@ -241,7 +241,7 @@ def test_the_code_of_every_experiment_on_the_page_is_in_the_repository():
     if asked.stdout != b'false\n':
         pytest.skip('no checkout with its history')
     path = pages.FILES['zoo.md']
-    for shown in experiments.of_page(path.read_bytes(), 'zoo.md'):
+    for shown in zoo.of_page(path.read_bytes(), 'zoo.md'):
         (code,) = cells(shown.section, 'code')
         check = [*git, 'merge-base', '--is-ancestor', code, 'HEAD']
         assert subprocess.run(check, capture_output=True).returncode == 0, shown.name

@@ -18,7 +18,7 @@ from xlbench.inference.loading import Answering, load
 from xlbench.inference.retriever import NUM_SUGGESTIONS, Retriever
 from xlbench.interactive.calling import Cell, flags, frame, plainly
 from xlbench.parallel import cluster
-from xlbench.reporting import predictions, screen
+from xlbench.reporting import layout, predictions
 from xlbench.reporting.results import Run as RunResults, read_run
 from xlbench.system import errors, ranges
 from xlbench.system.files import Setting
@@ -160,7 +160,7 @@ class Run(_Workdir):
     @plainly
     def table(self, split: str = '', step: str | int = 'last') -> str:
         """Gives the benchmark's own table of the run as a text to print; see `scores`."""
-        return screen.table(self.workdir, step, split or None)
+        return layout.screen(self.workdir, step, split or None)
 
 
 def _begin() -> None:

@@ -84,17 +84,10 @@ def document(sheet: Sheet) -> str:
         for source_texts, texts in zip(sheet.sources, sheet.texts, strict=True)
     ]
     data = {
-        'sheet': sheet.id,
-        'name': sheet.name,
-        'file': f'corrected-{sheet.name}.json',
-        'fields': sheet.fields,
-        'rules': sheet.rules,
-        'sourceLang': source[0],
-        'sourceDir': source[1],
-        'lang': target[0],
-        'dir': target[1],
-        'items': items,
-    }
+        'sheet': sheet.id, 'name': sheet.name, 'file': f'corrected-{sheet.name}.json',
+        'fields': sheet.fields, 'rules': sheet.rules, 'sourceLang': source[0],
+        'sourceDir': source[1], 'lang': target[0], 'dir': target[1], 'items': items,
+    }  # fmt: skip
     return studies.html_page('corrections.js', data, sheet.title, sheet.name)
 
 

@@ -8,7 +8,7 @@ what comes out of here has a name of its own.
 import importlib.metadata
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from xlbench import __version__
 from xlbench.metrics import fitted_rating
 from xlbench.metrics.fitted_rating import FORMAT, REGRESSORS, Fit, fitted
 from xlbench.reporting.notes import SAMPLE_DATA
-from xlbench.reporting.paper_tables.judged import MEAN, Fits, read_texts
+from xlbench.reporting.paper_tables.material import MEAN, Fits, read_texts
 from xlbench.reporting.statistics import Correlation, coefficient, correlation
 from xlbench.reporting.tables import Column, Row, Table, clean
 from xlbench.system.errors import UserError, printable
@@ -98,45 +98,35 @@ def fit(data: Data, target: str, metrics: Sequence[str], seed: int) -> tuple[Fit
     """
     if target not in data.ratings:
         raise UserError(f'--target={target}; the texts are rated for {", ".join(data.ratings)}')
-    sides = train, choose, test = _split(data, seed)
-    found = {name: _best(data, y, sides, seed) for name, y in data.ratings.items()}
-    best = found[target]
-    if not best.regressor:
+    train, choose, test = _split(data, seed)
+    fits = correlations(data, seed)
+    regressor, tested = _best(fits.regressors[target]), fits.scores[target]
+    if not regressor:
         raise UserError(
             f'no regressor correlates with {target}: all ratings of the {len(choose)} texts that '
             'choose are equal, or all predictions are; more rated texts are needed'
         )
-    tested = best.tested['fitted_rating'].pearson
+    pearson = tested['fitted_rating'].pearson
+    pearsons = {
+        'choose': fits.regressors[target][regressor],
+        'test': None if math.isnan(pearson) else pearson,
+    }
+    sklearn = importlib.metadata.version('scikit-learn')
     kept = Fit(
-        format=FORMAT,
-        target=target,
-        regressor=best.regressor,
-        metrics=list(metrics),
-        features=data.features,
-        fitted_on=data.about,
-        sha256=data.sha256,
-        pearson={
-            'choose': best.pearsons[best.regressor],
-            'test': None if math.isnan(tested) else tested,
-        },
-        langs=data.langs,
-        versions={
-            'xlbench': __version__,
-            'scikit-learn': importlib.metadata.version('scikit-learn'),
-            'numpy': np.__version__,
-        },
-        seed=seed,
-        x=data.x[train].tolist(),
+        format=FORMAT, target=target, regressor=regressor, metrics=list(metrics),
+        features=data.features, fitted_on=data.about, sha256=data.sha256, pearson=pearsons,
+        langs=data.langs, seed=seed, x=data.x[train].tolist(),
         y=data.ratings[target][train].tolist(),
-    )
+        versions={'xlbench': __version__, 'scikit-learn': sklearn, 'numpy': np.__version__},
+    )  # fmt: skip
     counts = f'{len(train)} texts fit, {len(choose)} choose and {len(test)} test'
     notes = (f'{counts}; no example is on two sides.', f'Fitted on {data.about}.')
     chosen = Table(
         'Pearson correlation of each regressor with the ratings that choose',
         Column.named(REGRESSORS),
         tuple(
-            Row(name, '', tuple(coefficient(r, pearsons.get(regressor)) for r in pearsons.values()))
-            for name, (regressor, pearsons, _) in found.items()
+            Row(name, '', tuple(coefficient(r, of.get(_best(of))) for r in of.values()))
+            for name, of in fits.regressors.items()
         ),
         'target',
         (SAMPLE_DATA, *notes) if data.is_sample else notes,
@@ -144,50 +134,39 @@ def fit(data: Data, target: str, metrics: Sequence[str], seed: int) -> tuple[Fit
     figure = Table(
         f'Correlation of each score with {target} on the texts that test',
         Column.named(name.replace('_p', ', p') for name in Correlation._fields),
-        tuple(Row(name, '', tuple(map(coefficient, of))) for name, of in best.tested.items()),
+        tuple(Row(name, '', tuple(map(coefficient, of))) for name, of in tested.items()),
         'score',
-        (f'fitted_rating is {best.regressor}, fitted on the texts that fit.',),
+        (f'fitted_rating is {regressor}, fitted on the texts that fit.',),
     )
     return kept, [chosen, figure]
 
 
 def correlations(data: Data, seed: int) -> Fits:
-    """Correlates regressors and scores with the ratings of each target; see `fit`."""
-    sides = _split(data, seed)
-    found = {name: _best(data, y, sides, seed) for name, y in data.ratings.items()}
+    """Fits all regressors to the ratings of each target, and correlates them and scores; see `fit`.
+
+    Of what tests, `fitted_rating` is last: the regressor that correlates best where one is chosen.
+    """
+    train, choose, test = _split(data, seed)
+    x, regressors, scores = data.x, {}, {}
+    for target, y in data.ratings.items():
+        models = {name: fitted(name, x[train], y[train], seed) for name in REGRESSORS}
+        regressors[target] = {
+            name: correlation(model.predict(x[choose]), y[choose]).pearson
+            for name, model in models.items()
+        }
+        best = models.get(_best(regressors[target]))
+        columns = {name: x[test, i] for i, name in enumerate(data.features)}
+        columns['fitted_rating'] = np.empty(0) if best is None else best.predict(x[test])
+        scores[target] = {name: correlation(column, y[test]) for name, column in columns.items()}
     notes = (*([SAMPLE_DATA] if data.is_sample else []), f'Fitted on {data.about}.')
-    return Fits(
-        {target: best.pearsons for target, best in found.items()},
-        {
-            target: {name: values.pearson for name, values in best.tested.items()}
-            for target, best in found.items()
-        },
-        notes,
-    )
+    return Fits(regressors, scores, notes)
 
 
-class _Best(NamedTuple):
-    """The regressor whose predictions correlate best with the ratings of a target."""
-
-    regressor: str  # '' where no correlation is defined.
-    pearsons: dict[str, float]  # Of each regressor, with the ratings that choose.
-    tested: dict[str, Correlation]  # {score: with the ratings that test}, `fitted_rating` last.
-
-
-def _best(data: Data, y: np.ndarray, sides: Sequence[list[int]], seed: int) -> _Best:
-    train, choose, test = sides
-    x = data.x
-    models = {name: fitted(name, x[train], y[train], seed) for name in REGRESSORS}
-    pearsons = {
-        name: correlation(model.predict(x[choose]), y[choose]).pearson
-        for name, model in models.items()
-    }
+def _best(pearsons: Mapping[str, float]) -> str:
+    """The regressor that correlates best; '' where no correlation is defined."""
     # NaN, where all predictions or all ratings are equal, is no choice.
     defined = {name: r for name, r in pearsons.items() if not math.isnan(r)}
-    name = max(defined, key=defined.__getitem__, default='')
-    tested = {score: correlation(x[test, i], y[test]) for i, score in enumerate(data.features)}
-    tested['fitted_rating'] = correlation(models[name].predict(x[test]) if name else (), y[test])
-    return _Best(name, pearsons, tested)
+    return max(defined, key=defined.__getitem__, default='')
 
 
 def _split(data: Data, seed: int) -> list[list[int]]:

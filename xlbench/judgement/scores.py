@@ -56,17 +56,11 @@ def rated_texts(study: Study, judged: Judged) -> str:
             }
             if len(rated) == len(study.scale.aspects):
                 line = {
-                    'study': f'{study.title} {study.id}',
-                    'data': study.data,
-                    'task': item.task,
-                    'id': item.id,
-                    'lang': item.lang,
-                    'system': system,
-                    'references': item.references,
-                    'prediction': item.texts[system],
-                    'ratings': rated,
-                    'judges': len(judged.judges),
-                }
+                    'study': f'{study.title} {study.id}', 'data': study.data, 'task': item.task,
+                    'id': item.id, 'lang': item.lang, 'system': system,
+                    'references': item.references, 'prediction': item.texts[system],
+                    'ratings': rated, 'judges': len(judged.judges),
+                }  # fmt: skip
                 lines.append(json.dumps(line, ensure_ascii=False))
     return ''.join(f'{line}\n' for line in lines)
 
@@ -128,14 +122,9 @@ def _of_items(
 
 def _cells(column: Sequence[Sequence[float]], decimals: int) -> list[Cell]:
     """A column of means with their intervals; the best of several is marked."""
-    means = [statistics.fmean(numbers) if numbers else None for numbers in column]
-    known = [mean for mean in means if mean is not None]
-    return [
-        Cell()
-        if mean is None
-        else Cell(mean, half_width(numbers), decimals, best=len(known) > 1 and mean == max(known))
-        for mean, numbers in zip(means, column, strict=True)
-    ]
+    cells = [Cell.of(of, decimals)._replace(spread=half_width(of)) for of in column]
+    known = [cell.value for cell in cells if cell.value is not None]
+    return [cell._replace(best=len(known) > 1 and cell.value == max(known)) for cell in cells]
 
 
 def _counts(study: Study, judged: Judged) -> Table:

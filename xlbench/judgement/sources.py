@@ -110,11 +110,6 @@ def _of_file(name: str, path: str, task: str) -> Source:
     if not os.path.isfile(path):
         raise UserError(f'there is no workdir or file {path}')
     name = name or pathlib.Path(path).name.removesuffix('.gz').rpartition('.')[0] or path
-    return Source(tables.clean(name), path, {task: _lines(path)})
-
-
-def _lines(path: str) -> dict[str, Prediction]:
-    """The predictions of a file, by the ids of their examples."""
     is_text = not path.removesuffix('.gz').endswith('.jsonl')
     rows: dict[str, Prediction] = {}
     for number, line in readers.good(readers.numbered(path)):
@@ -124,7 +119,7 @@ def _lines(path: str) -> dict[str, Prediction]:
             predictions.parse(line, f'{path}:{number}', number - 1, rows)
     if not rows:
         raise UserError(f'{path} has no predictions')
-    return _texts(rows, path)
+    return Source(tables.clean(name), path, {task: _texts(rows, path)})
 
 
 def _texts(rows: dict[str, Prediction], place: str) -> dict[str, Prediction]:

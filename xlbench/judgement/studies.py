@@ -192,18 +192,12 @@ def make(
             'the task of files as the runs call it'
         )
     content = msgspec.json.encode((scale, chosen, seed, title))
+    data = 'sample' if any(source.data == 'sample' for source in sources) else 'files'
     study = Study(
-        format=FORMAT,
-        id=hashlib.sha256(content).hexdigest()[:12],
-        title=title or 'Which text is better?',
-        seed=seed,
-        scale=scale,
-        systems=names,
-        items=chosen,
-        sheets=[],
-        data='sample' if any(source.data == 'sample' for source in sources) else 'files',
+        format=FORMAT, id=hashlib.sha256(content).hexdigest()[:12], seed=seed, scale=scale,
+        title=title or 'Which text is better?', systems=names, items=chosen, sheets=[], data=data,
         places={source.name: source.place for source in sources},
-    )
+    )  # fmt: skip
     study.sheets = [_sheet(study, judge) for judge in judges]
     return study
 
@@ -290,19 +284,11 @@ def _items(task: str, sources: Sequence[Source], langs: tuple[str, str]) -> list
             continue
         predictions = {s.name: of_source[key] for s, of_source in zip(sources, rows, strict=True)}
         references = (row.references or [row.target] for row in predictions.values())
-        items.append(
-            Item(
-                task=task,
-                id=key,
-                source_lang=source_lang,
-                lang=lang,
-                input=_same_input(task, key, predictions, lang),
-                references=next(filter(any, references), []),
-                shown=[],
-                texts={name: row.prediction or '' for name, row in predictions.items()},
-                scores={name: row.scores for name, row in predictions.items()},
-            )
-        )
+        same_input = _same_input(task, key, predictions, lang)
+        texts = {name: row.prediction or '' for name, row in predictions.items()}
+        scores = {name: row.scores for name, row in predictions.items()}
+        about = task, key, source_lang, lang, same_input, next(filter(any, references), [])
+        items.append(Item(*about, shown=[], texts=texts, scores=scores))
     return items
 
 

@@ -17,7 +17,6 @@
   leaderboard  the texts of systems, in the form of MTG's leaderboard
   lengths   how long the texts of data are
   page      a report as one HTML page
-  screen    the tables of one run as plain text
   comparisons  differences between the systems of a section
   statistics  tests of differences and their tables, intervals, correlations
 """

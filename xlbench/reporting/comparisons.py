@@ -11,7 +11,7 @@ import itertools
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sacrebleu.metrics.base import Metric
@@ -25,27 +25,19 @@ from xlbench.reporting.results import LOSSES, Result
 from xlbench.reporting.sections import Section
 from xlbench.reporting.statistics import Difference, Resamples, Scorer
 from xlbench.reporting.systems import System
-from xlbench.reporting.tables import Column, Table
+from xlbench.reporting.tables import Cell, Column, Table
 from xlbench.system import errors
 
 _CLOSE = 1e-3  # Scores in metrics.json may be rounded.
 _OF_EVALUATIONS = (*LOSSES, 'log_probability')  # Scores that no metric gives.
 
 
-class _Limit(NamedTuple):
-    """The most scorings of examples for a table, and the fewest and most resamples of a difference.
-
-    With many differences a significant p-value is smaller, and more resamples decide it.
-    """
-
-    examples: int
-    fewest: int
-    most: int
-
-
-_MEANS = _Limit(2_000_000_000, 1000, 20_000)
-_COUNTS = _Limit(1_000_000_000, 1000, 10_000)
-_FUNCTIONS = _Limit(2_000_000, 200, 1000)  # Some milliseconds each.
+# The most scorings of examples for a table, and the fewest and most resamples of a difference. With
+# many differences a significant p-value is smaller, and more resamples decide it.
+_Limit = tuple[int, int, int]
+_MEANS: _Limit = (2_000_000_000, 1000, 20_000)
+_COUNTS: _Limit = (1_000_000_000, 1000, 10_000)
+_FUNCTIONS: _Limit = (2_000_000, 200, 1000)  # Some milliseconds each.
 
 
 class _Untested(Exception):
@@ -145,18 +137,22 @@ def of_pairs(
 
 def pooled(
     pairs: Sequence[tuple[System | None, System | None, Sequence[str]]], score: str
-) -> list[tuple[Difference | None, float]]:
+) -> list[Cell]:
     """Tests a first and a last system over the pooled examples of some tasks, by t-tests.
 
     Returns:
-      Last minus first of each, None if one lacks them, and the p-value, corrected for all pairs.
+      The p-values, corrected for all pairs; '-' if one lacks the examples. Significant ones have
+      the mark *.
     """
     differences = []
     for first, last, tasks in pairs:
         found = first and last and _Pairs(score, 't-test', 1).difference(last, first, tasks)
         differences.append(found if isinstance(found, Difference) else None)
     p_values = tests.holm([one.p_value if one else math.nan for one in differences])
-    return list(zip(differences, p_values, strict=True))
+    return [
+        Cell(text=tests.p_text(p, difference), mark='*' * (p < tests.LEVEL))
+        for difference, p in zip(differences, p_values, strict=True)
+    ]
 
 
 class _Pairs:
@@ -239,9 +235,8 @@ class _Pairs:
                 scorer, limit = _of_corpus(baseline, system, self._score, self._test)
             means = (statistics.fmean(r.scores[self._score] for r in s.results) for s in sides)
             value = next(means) - next(means)
-            count = len(system.rows[0])
-            samples = limit.examples // (count * self._number)
-            samples = min(max(samples, limit.fewest), limit.most)
+            count, (examples, fewest, most) = len(system.rows[0]), limit
+            samples = min(max(examples // (count * self._number), fewest), most)
             drawn = tests.resamples(scorer, count, self._test, samples, min(samples, 1000))
             if not all(np.isfinite(scores).all() for scores in drawn):
                 raise _Untested(f'{self._score} is not defined for some resamples of {task}')

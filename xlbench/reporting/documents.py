@@ -59,29 +59,21 @@ def _csv_rows(section: Section) -> Iterator[tuple[object, ...]]:
         name = task_name(task)
         picks = [pick for pick in system.picks if task in pick.results]
         is_setting = system.kind == 'run' and section.model and not system.picks[0].run.system
+        shown = f'{system.name}, {section.model}' if is_setting else system.name
+        counted = system.count([task])
+        count = '' if counted == '-' else counted.replace('-', ' to ')
+        about = name.benchmark or section.title, section.split, section.data, shown, system.kind
+        runs = (
+            ' '.join(str(pick.run.seed) for pick in picks),
+            ' '.join(str(pick.step) for pick in picks),
+            ' '.join(pick.run.stage_of(pick.step) for pick in picks),
+            picks[0].run.config_hash if picks else '',
+            ' '.join(str(pick.run.workdir) for pick in picks),
+        )
         for score in sorted(plain.scores):
-            cell = plain.cell(score, [task])
-            if cell.value is not None:
-                yield (
-                    name.benchmark or section.title,
-                    section.split,
-                    section.data,
-                    f'{system.name}, {section.model}' if is_setting else system.name,
-                    system.kind,
-                    name.task,
-                    name.source,
-                    name.target,
-                    score,
-                    cell.value,
-                    cell.spread,
-                    '' if (count := system.count([task])) == '-' else count.replace('-', ' to '),
-                    len(picks) or len(system.results),
-                    ' '.join(str(pick.run.seed) for pick in picks),
-                    ' '.join(str(pick.step) for pick in picks),
-                    ' '.join(pick.run.stage_of(pick.step) for pick in picks),
-                    picks[0].run.config_hash if picks else '',
-                    ' '.join(str(pick.run.workdir) for pick in picks),
-                )
+            if (cell := plain.cell(score, [task])).value is not None:
+                numbers = score, cell.value, cell.spread, count, len(picks) or len(system.results)
+                yield *about, *name[1:], *numbers, *runs
 
 
 def _paper_csv(sections: Sequence[Section]) -> str:

@@ -1,9 +1,12 @@
 """Lays out the tables of a section: the systems and scores of rows and of columns."""
 
+import functools
 import statistics
+import textwrap
 from collections.abc import Sequence
 
-from xlbench.reporting import notes
+from xlbench.reporting import notes, render, sections as sections_lib
+from xlbench.reporting.results import read_run
 from xlbench.reporting.sections import Section, cells, ends_at_100
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Cell, Column, Row, Table
@@ -81,25 +84,17 @@ def error_removed(section: Section, system: System) -> tuple[str, ...]:
     baselines were scored on other numbers of examples.
     """
     last = {column.group: column for column in section.columns}  # The average of each group.
-    removed = {g: _removed(section, system, c.tasks) for g, c in last.items() if g}
+    score, removed = section.scores[0], dict[str, float | None]()
+    for group, tasks in ((group, column.tasks) for group, column in last.items() if group):
+        ours, count = system.cell(score, tasks).value, system.count(tasks)
+        baselines = [s for s in section.systems if s.kind == 'baseline' and s.count(tasks) == count]
+        values = (s.cell(score, tasks).value for s in baselines)
+        best = max((value for value in values if value is not None), default=100.0)
+        removed[group] = None if ours is None or best >= 100 else 100 * (ours - best) / (100 - best)
     known = [value for value in removed.values() if value is not None]
     removed[''] = statistics.fmean(known) if known and len(known) == len(removed) else None
     values = (removed[c.group] if c is last[c.group] else None for c in section.columns)
     return tuple('' if value is None else f'{value:.0f}%' for value in values)
-
-
-def _removed(section: Section, system: System, tasks: Sequence[str]) -> float | None:
-    score = section.scores[0]
-    value_of_system = system.cell(score, tasks).value
-    others = [
-        s.cell(score, tasks).value
-        for s in section.systems
-        if s.kind == 'baseline' and s.count(tasks) == system.count(tasks)
-    ]
-    best = max((value for value in others if value is not None), default=None)
-    if value_of_system is None or best is None or best >= 100:
-        return None
-    return 100 * (value_of_system - best) / (100 - best)
 
 
 def _grid(section: Section, places: Sequence[tuple[str, Column]]) -> list[tuple[Cell, ...]]:
@@ -136,3 +131,36 @@ def _table(
         notes=tuple(filter(None, (section.data_note, *printed, *signatures))),
         about=f'{title}, {section.split} split of {section.title}',
     )
+
+
+def screen(
+    workdir: str, step: str | int = 'last', split: str | None = None, max_width: int = 120
+) -> str:
+    """The benchmark's own table of one run as plain text for a terminal, see `sections.sections`.
+
+    Tables that would have more characters in a line are split between tasks.
+    """
+    blocks = []
+    for section in sections_lib.sections([read_run(workdir)], step, split):
+        pick = section.picks[0]
+        stage = f' ({pick.run.stage_of(pick.step)})' if len(pick.run.stages) > 1 else ''
+        shown = f'{section.split} split, step {pick.step}{stage}'
+        sample = ' [SAMPLE DATA]' if section.data == 'sample' else ''
+        blocks.append(textwrap.fill(f'{section.title}: {shown}{sample}', max_width))
+        made = tables(section)
+        if not section.tables:  # A table a score would be long: of the other scores, averages.
+            made = [*made[:1], *averages(section)]
+        blocks += [render.plain(one, max_width) for one in made]
+        shared = bool(section.tables)
+        signatures = {
+            line
+            for score in section.scores
+            for line in notes.signatures(section.picks, [score], shared)
+        }
+        said = (*section.notes, *sorted(signatures))
+        # Whoever copies a signature, or searches for it, needs it whole.
+        fill = functools.partial(
+            textwrap.fill, width=max_width, break_on_hyphens=False, break_long_words=False
+        )
+        blocks.append('\n'.join(map(fill, said)))
+    return '\n\n'.join(filter(None, blocks))

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from xlbench import benchmarks
 from xlbench.benchmarks import ParallelBenchmark
 from xlbench.reporting import predictions, sections as sections_lib
-from xlbench.reporting.paper_tables import board as board_lib
+from xlbench.reporting.paper_tables import material
 from xlbench.reporting.results import Result, Run
 from xlbench.reporting.systems import Pick
 from xlbench.system.errors import UserError
@@ -64,9 +64,9 @@ def _systems(benchmark: ParallelBenchmark, picks: Sequence[Pick]) -> dict[str, l
                     f'{pick.run.workdir} has no predictions of {lacking[0]} on the split '
                     f'{pick.split} at step {pick.step}; run python -m xlbench.evaluate'
                 )
-            pick = board_lib.inside(pick)
+            pick = material.inside(pick)
             if scenario.name.startswith('mono'):  # The other languages are other runs.
-                name = f'{board_lib.model_of(benchmark, pick.run)}-{scenario.name}'
+                name = f'{material.model_of(benchmark, pick.run)}-{scenario.name}'
         groups.setdefault(re.sub(r'[^\w.-]+', '-', name).strip('-.'), []).append(pick)
     for members in groups.values():
         for other, pick in itertools.combinations(members, 2):

@@ -104,7 +104,9 @@ def signatures(picks: Sequence[Pick], scores: Sequence[str], shared: bool) -> li
     lines = []
     for (metric, signature), (tasks, langs) in sorted(found.items()):
         named = '{' + ','.join(sorted(langs)) + '}' if len(langs) > 1 else ''.join(langs)
-        where = '' if tasks == everywhere else f' ({_where(tasks)})'
+        targets = {task_name(task).target for task in tasks}  # The metrics depend on these.
+        named_tasks = ', '.join(sorted(tasks if '' in targets else targets))
+        where = '' if tasks == everywhere else f' ({named_tasks})'
         line = signature.replace('lang:{}', f'lang:{named}') if langs else signature
         lines.append(clean(f'{metric}{where}: {line}'))
     return lines
@@ -198,12 +200,6 @@ def _about_stages(picks: list[Pick]) -> list[str]:
     others = sorted(scored - shown)
     options = ' or '.join(f'--step={name}' for name in others)
     return [f'{line}; {options} shows those after {" or ".join(others)}.' if others else f'{line}.']
-
-
-def _where(tasks: set[str]) -> str:
-    """The target languages of tasks, which their metrics depend on; else the names of the tasks."""
-    targets = {task_name(task).target for task in tasks}
-    return ', '.join(sorted(tasks if '' in targets else targets))
 
 
 def short_hashes(recorded: Iterable[Json]) -> dict[str, Json]:

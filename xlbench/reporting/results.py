@@ -256,8 +256,11 @@ class Run:
         It is the validation split, else that of the evaluation that chooses the run's best
         checkpoint, else the split that is reported.
         """
-        judging = ('validation', _choosing_split(self.config))
-        return next((name for name in judging if name in self.splits()), split)
+        best, evals = (self.config.get(key) for key in ('best', 'evals'))
+        score = best.get('score') if isinstance(best, dict) else ''
+        block = evals.get(str(score).partition('/')[0]) if isinstance(evals, dict) else None
+        judging = ('validation', block.get('split') if isinstance(block, dict) else '')
+        return next((str(name) for name in judging if name in self.splits()), split)
 
     def _rank(self, step: int, split: str, score: str) -> tuple[int, float]:
         judge = self.judging_split(split)
@@ -339,20 +342,17 @@ def _read_results(workdir: pathlib.Path, folder: pathlib.Path) -> dict[tuple[str
     inner = [place / name for place in outer for name in files.names(place)]
     paths = sorted(place / 'metrics.json' for place in (*outer, *inner))
     paths = [path for path in paths if untrusted.file(workdir, path.relative_to(workdir))]
-    results = [_read_result(path) for path in paths]
-    return {(result.task, result.split): result for result in results}
-
-
-def _read_result(path: pathlib.Path) -> Result:
-    try:
-        record = files.read_json(path, _Metrics)
-    except errors.UserError as error:
-        raise errors.UserError(f'{error}; remove that file and evaluate again') from None
-    fields = msgspec.structs.asdict(record)
-    for optional in ('headline', 'note'):
-        fields[optional] = fields[optional] or ''
-    fields['scores'] = {name: value for name, value in record.scores.items() if value is not None}
-    return Result(**fields, folder=path.parent)
+    results = {}
+    for path in paths:
+        try:
+            record = files.read_json(path, _Metrics)
+        except errors.UserError as error:
+            raise errors.UserError(f'{error}; remove that file and evaluate again') from None
+        fields = msgspec.structs.asdict(record)
+        fields |= {'headline': record.headline or '', 'note': record.note or ''}
+        fields['scores'] = {name: x for name, x in record.scores.items() if x is not None}
+        results[record.task, record.split] = Result(**fields, folder=path.parent)
+    return results
 
 
 def _read_log(path: pathlib.Path | None) -> tuple[tuple[LogLine, ...], int]:
@@ -378,11 +378,3 @@ def without(value: Json, keys: Collection[str]) -> Json:
     if isinstance(value, dict):
         return {key: without(inner, keys) for key, inner in value.items() if key not in keys}
     return [without(inner, keys) for inner in value] if isinstance(value, list | tuple) else value
-
-
-def _choosing_split(config: Mapping[str, Json]) -> str:
-    """The split of the evaluation that chooses the best checkpoint; '' if none does."""
-    best, evals = (config.get(key) for key in ('best', 'evals'))
-    score = best.get('score') if isinstance(best, dict) else ''
-    block = evals.get(str(score).partition('/')[0]) if isinstance(evals, dict) else None
-    return str(block.get('split')) if isinstance(block, dict) else ''

@@ -184,21 +184,12 @@ def _section(
     if len(counts) > 1:
         notes.append(_not_comparable(counts))
     return Section(
-        title=clean(title),
-        split=clean(split),
-        columns=columns,
-        systems=tuple(systems),
-        scores=scores,
-        counts=counts,
-        notes=tuple(map(clean, notes)),
-        paper_notes=tuple(map(clean, paper_notes)),
-        data=data,
+        title=clean(title), split=clean(split), systems=tuple(systems), columns=columns,
+        scores=scores, counts=counts, notes=tuple(map(clean, notes)), data=data, model=model,
+        paper_notes=tuple(map(clean, paper_notes)), data_note=data_note, benchmark=benchmark,
         tables=benchmark.tables if benchmark and task else (),
         loss_unit='nats per example' if task == 'retrieval' else 'nats per token',
-        model=model,
-        benchmark=benchmark,
-        data_note=data_note,
-    )
+    )  # fmt: skip
 
 
 def _columns(

@@ -136,23 +136,21 @@ def settings(picks: list[Pick]) -> tuple[list[System], list[str]]:
         setting, _, variant = name.partition(', ')
         return order.index(setting) if setting in order else len(order), bool(variant)
 
-    systems, notes = [], []
-    for name in sorted(by_setting, key=place):
-        for system, runs_of in columns(name, by_setting[name]):
-            systems.append(system)
-            if differing := _differing(runs_of):
-                notes.append(f'The configs of the runs of {system.name} differ in {differing}.')
+    names = sorted(by_setting, key=place)
+    systems = [system for name in names for system in columns(name, by_setting[name])]
+    notes = [
+        f'The configs of the runs of {system.name} differ in {differing}.'
+        for system in systems
+        if (differing := _differing(system.picks))
+    ]
     return systems, notes
 
 
-def columns(name: str, picks: list[Pick]) -> list[tuple[System, list[list[Pick]]]]:
+def columns(name: str, picks: list[Pick]) -> list[System]:
     """Puts runs of one kind together, as long as they score different tasks.
 
     Runs that differ in the seed only count as one. Where there are several systems, each has the
     folder of its first run behind the name.
-
-    Returns:
-      Systems, each with its runs and the seeds of each.
     """
     made = []
     shared = _share_columns(_seeds(picks)[0])
@@ -161,7 +159,7 @@ def columns(name: str, picks: list[Pick]) -> list[tuple[System, list[list[Pick]]
         label = clean(f'{name} ({folder})' if len(shared) > 1 else name)
         results = joined([[pick.results for pick in run] for run in column])
         members = tuple(pick for run in column for pick in run)
-        made.append((System(label, 'run', results, members), column))
+        made.append(System(label, 'run', results, members))
     return made
 
 
@@ -361,9 +359,10 @@ def _facts(pick: Pick) -> set[tuple[str, str]]:
     }
 
 
-def _differing(column: list[list[Pick]]) -> str:
-    """Keys in which the configs of a column's runs differ; '' if they do not."""
-    facts = [_facts(members[0]) for members in column]
+def _differing(picks: Sequence[Pick]) -> str:
+    """Keys in which the configs of runs differ, but for their seeds; '' if they do not."""
+    first = {pick.run.config_hash: pick for pick in reversed(picks)}
+    facts = [_facts(pick) for pick in first.values()]
     keys = sorted({key for key, _ in facts[0].union(*facts) - facts[0].intersection(*facts)})
     return ', '.join(keys[:4]) + (f' and {len(keys) - 4} more keys' if len(keys) > 4 else '')
 

@@ -54,7 +54,7 @@ from xlbench.benchmarks import BENCHMARKS, RECIPES, recipe as recipe_lib
 from xlbench.benchmarks.paper import PaperTable
 from xlbench.benchmarks.recipe import SIZES, Recipe, slug
 from xlbench.reporting import render
-from xlbench.reporting.paper_tables import form, judged
+from xlbench.reporting.paper_tables import making, material
 from xlbench.reproduce import added, beside, launching, running, steps as steps_lib
 from xlbench.reproduce.outcome import Outcome
 from xlbench.reproduce.running import State
@@ -98,17 +98,28 @@ def main(argv: Sequence[str]) -> int:
     args, rest = CommandLine('reproduce', __doc__, FLAGS).parser().parse_known_args(argv)
     if args.check or args.board:
         return _bundles(args, rest)
-    recipe, settings = _read(args, rest)
+    _check(args, rest)
+    workdir = args.workdir or os.path.join('RUNS', f'{args.benchmark}-{args.size}')
+    recipe, engines = _translators(args.engine, RECIPES[args.benchmark], args.size)
+    settings = Settings(
+        workdir, args.size, tuple(map(int, args.seeds)), args.root, args.steps, args.examples,
+        engines, tuple(rest), args.tagger, _rated(args.ratings),
+    )  # fmt: skip
     if args.paper:
-        papers = form.of_paper(BENCHMARKS[args.benchmark], args.table)
+        papers = making.of_paper(BENCHMARKS[args.benchmark], args.table)
         print(render.FORMATS[args.format][1](papers), end='')
         return 0
     if args.list:
         print('\n'.join(list_paper(recipe, args.size)))
         return 0
-    tables = _tables(recipe, args)
-    if args.add:
-        recipe, tables = _with_added(recipe, tables, args)
+    if bool(args.table) == bool(args.figure):
+        raise UserError('give --table=N or --figure=N (or --list, which shows them all)')
+    kind, numbers = ('table', args.table) if args.table else ('figure', args.figure)
+    lack = f'of {recipe.benchmark} is not in its paper'
+    tables = making.chosen(recipe.tables, kind, numbers, lack)
+    systems = added.parse(args.add)
+    if systems:
+        recipe, tables = _with_added(recipe, tables, systems, args)
     experiments = steps_lib.chosen(recipe, tables, args.models)
     steps = steps_lib.steps(recipe, experiments, settings)
     state = State(settings.workdir, steps)
@@ -117,8 +128,8 @@ def main(argv: Sequence[str]) -> int:
         others = (f'{t.name} is not made here: {t.instead}' for t in tables if not t.experiments)
         print('\n'.join([*lines, *others]))
         return 0
-    title = f'{recipe.benchmark} {args.table or f"figure {args.figure}"}'
     if args.launch:
+        title = f'{recipe.benchmark} {args.table or f"figure {args.figure}"}'
         again = f'python -m xlbench.reproduce {shlex.join(_without(argv, "--launch"))}'
         folder = state.folder / 'launch'
         for path in launching.write(args.launch, _left(steps, state), folder, title, again):
@@ -129,8 +140,8 @@ def main(argv: Sequence[str]) -> int:
         gaps = running.run(steps, state, say)
         outcome = Outcome(recipe, experiments, settings, state, gaps)
         for table in tables:
-            if args.add:
-                names = [system.name for system in added.parse(args.add)]
+            if systems:
+                names = [system.name for system in systems]
                 made, text, said = beside.written(outcome, table, names, args.metrics, args.bundle)
             else:
                 made, text, said = outcome.written(table, args.metrics)
@@ -140,6 +151,54 @@ def main(argv: Sequence[str]) -> int:
                 text = render.FORMATS[args.format][1](made)
             print(text, end='')
     return 1 if gaps else 0
+
+
+def _check(args: argparse.Namespace, rest: Sequence[str]) -> None:
+    """Raises UserError for a value that is not allowed; counts the seeds of new systems."""
+    if args.add:
+        args.seeds = _seeds(args.seeds)
+    strange = [text for text in rest if not text.startswith('--config.') or '=' not in text]
+    texts = ','.join(args.seeds)
+    are_seeds = all(seed.isdecimal() and int(seed) < 2**32 for seed in args.seeds)
+    if args.bundles:
+        raise UserError(f'unknown argument {args.bundles[0]!r}; --check and --board take bundles')
+    errors.check_known('benchmark', args.benchmark, RECIPES)
+    for name, allowed in (('size', SIZES), ('launch', launching.KINDS), ('format', render.FORMATS)):
+        if value := getattr(args, name):
+            errors.check_known(name, value, allowed)
+    if args.metrics:
+        # It loads for half a second, which a slip in other flags need not wait for.
+        from xlbench.metrics import suite
+
+        for name in args.metrics:
+            suite.check_name(name)
+    for is_wrong, message in (
+        (args.bundle and not args.add, '--bundle is of systems that --add names'),
+        (args.paper and not args.table, '--paper prints tables; give --table=N or --table=all'),
+        (strange, f'unknown argument {"".join(strange[:1])!r}; see xlbench reproduce --help'),
+        (not are_seeds, f'--seeds={texts} are not whole numbers with commas'),
+        (len(set(args.seeds)) < len(args.seeds), f'--seeds={texts} has one seed twice'),
+        (not 0 < args.steps <= 1, f'--steps={args.steps} is not a fraction above 0, up to 1'),
+        (args.examples < 0, f'--examples={args.examples} is below 0'),
+        (
+            args.size == 'paper' and (args.steps != 1 or args.examples),
+            '--steps and --examples are for --size=sample; leave them out',
+        ),
+        (
+            args.topology and args.size != 'paper',
+            '--topology is for --size=paper; a sample runs on a laptop',
+        ),
+    ):
+        if is_wrong:
+            raise UserError(message)
+
+
+def _seeds(texts: Sequence[str]) -> tuple[str, ...]:
+    """The seeds of new systems: 1 to 3, as many as one number says, or those of a list."""
+    count = (texts or (str(added.SEEDS),))[0]
+    if len(texts) > 1 or not count.isdecimal() or not 0 < int(count) <= added.MOST_SEEDS:
+        return tuple(texts)
+    return tuple(str(number) for number in range(1, int(count) + 1))
 
 
 def _bundles(args: argparse.Namespace, rest: Sequence[str]) -> int:
@@ -164,23 +223,22 @@ def _bundles(args: argparse.Namespace, rest: Sequence[str]) -> int:
 
 
 def _with_added(
-    recipe: Recipe, tables: Sequence[PaperTable], args: argparse.Namespace
+    recipe: Recipe,
+    tables: Sequence[PaperTable],
+    systems: Sequence[added.AddedSystem],
+    args: argparse.Namespace,
 ) -> tuple[Recipe, list[PaperTable]]:
     """The recipe with the systems of --add, and the table with their experiments alone."""
     if len(tables) != 1 or not args.table or args.models or args.ratings:
         raise UserError('--add is for one table: --table=N, without --models and --ratings')
     (table,) = tables
-    systems = added.parse(args.add)
     if args.bundle:
         files.check_new(args.bundle)
+    mine: list[str] = []
     for system in systems:
+        before = recipe
         recipe = added.experiments(recipe, table, system, args.size)
-    names = {system.name for system in systems}
-    mine = [
-        one.name
-        for one in recipe.experiments.values()
-        if one.model in names and one.name.startswith(added.PREFIX)
-    ]
+        mine += [name for name in recipe.experiments if name not in before.experiments]
     return recipe, [dataclasses.replace(table, experiments=tuple(mine))]
 
 
@@ -191,86 +249,6 @@ def _left(steps: Sequence[Step], state: State) -> list[Step]:
     if refused := [reason for _, kind, reason in found if kind == 'refused']:
         raise UserError(refused[0])
     return [step for step, kind, _ in found if kind == 'to do']
-
-
-def _tables(recipe: Recipe, args: argparse.Namespace) -> list[PaperTable]:
-    """Selects the tables and figures that the command line names."""
-    if bool(args.table) == bool(args.figure):
-        raise UserError('give --table=N or --figure=N (or --list, which shows them all)')
-    kind, number = ('table', args.table) if args.table else ('figure', args.figure)
-    if number == 'all':
-        return [table for table in recipe.tables if table.name.startswith(kind)]
-    named = {table.name: table for table in recipe.tables}
-    if f'{kind} {number}' not in named:
-        known = [name.partition(' ')[2] for name in named if name.startswith(kind)]
-        raise UserError(
-            f'the paper of {recipe.benchmark} has no {kind} {number}; it has {kind}s '
-            f'{", ".join(known)}, and --{kind}=all selects all'
-        )
-    return [named[f'{kind} {number}']]
-
-
-def _read(args: argparse.Namespace, rest: Sequence[str]) -> tuple[Recipe, Settings]:
-    if args.add:
-        args.seeds = _seeds(args.seeds)
-    _check(args, rest)
-    workdir = args.workdir or os.path.join('RUNS', f'{args.benchmark}-{args.size}')
-    recipe, engines = _translators(args.engine, RECIPES[args.benchmark], args.size)
-    seeds = tuple(map(int, args.seeds))
-    settings = Settings(
-        workdir, args.size, seeds, args.root, args.steps, args.examples, engines, tuple(rest),
-        args.tagger, _rated(args.ratings),
-    )  # fmt: skip
-    return recipe, settings
-
-
-def _seeds(texts: Sequence[str]) -> tuple[str, ...]:
-    """The seeds of new systems: 1 to 3, as many as one number says, or those of a list."""
-    count = (texts or (str(added.SEEDS),))[0]
-    if len(texts) > 1 or not count.isdecimal() or not 0 < int(count) <= added.MOST_SEEDS:
-        return tuple(texts)
-    return tuple(str(number) for number in range(1, int(count) + 1))
-
-
-def _check(args: argparse.Namespace, rest: Sequence[str]) -> None:
-    """Raises UserError for a value that is not allowed."""
-    if args.bundles:
-        raise UserError(f'unknown argument {args.bundles[0]!r}; --check and --board take bundles')
-    if args.bundle and not args.add:
-        raise UserError('--bundle is of systems that --add names')
-    errors.check_known('benchmark', args.benchmark, RECIPES)
-    kinds = (
-        ('size', args.size, SIZES),
-        ('launch', args.launch, launching.KINDS),
-        ('format', args.format, render.FORMATS),
-    )
-    for name, value, allowed in kinds:
-        if value and value not in allowed:
-            raise errors.unknown(name, value, allowed)
-    if args.paper and not args.table:
-        raise UserError('--paper prints tables; give --table=N or --table=all')
-    if args.metrics:
-        # It loads for half a second, which a slip in other flags need not wait for.
-        from xlbench.metrics import suite
-
-        for name in args.metrics:
-            suite.check_name(name)
-    for text in rest:
-        if not text.startswith('--config.') or '=' not in text:
-            raise UserError(f'unknown argument {text!r}; see xlbench reproduce --help')
-    for seed in args.seeds:
-        if not seed.isdecimal() or int(seed) >= 2**32:
-            raise UserError(f'--seeds={",".join(args.seeds)} are not whole numbers with commas')
-    if len(set(args.seeds)) < len(args.seeds):
-        raise UserError(f'--seeds={",".join(args.seeds)} has one seed twice')
-    if not 0 < args.steps <= 1:
-        raise UserError(f'--steps={args.steps} is not a fraction above 0, up to 1')
-    if args.examples < 0:
-        raise UserError(f'--examples={args.examples} is below 0')
-    if args.size == 'paper' and (args.steps != 1 or args.examples):
-        raise UserError('--steps and --examples are for --size=sample; leave them out')
-    if args.topology and args.size != 'paper':
-        raise UserError('--topology is for --size=paper; a sample runs on a laptop')
 
 
 def _translators(texts: Sequence[str], recipe: Recipe, size: str) -> tuple[Recipe, dict[str, str]]:
@@ -300,14 +278,14 @@ def _translators(texts: Sequence[str], recipe: Recipe, size: str) -> tuple[Recip
     return stood_in, engines
 
 
-def _rated(path: str) -> tuple[judged.RatedText, ...]:
+def _rated(path: str) -> tuple[material.RatedText, ...]:
     """Reads the texts that judges rated, from a file or its folder; none for ''."""
     if not path:
         return ()
     file = os.path.join(path, 'ratings.jsonl') if os.path.isdir(path) else path
     if not os.path.isfile(file):
         raise UserError(f'--ratings={path}: there is no {file}; xlbench.annotate score writes it')
-    return tuple(judged.read_texts([file])[0])
+    return tuple(material.read_texts([file])[0])
 
 
 def _without(argv: Sequence[str], flag: str) -> list[str]:

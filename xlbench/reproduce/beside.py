@@ -15,8 +15,8 @@ from xlbench.fewshot.analysis import systems as sweep_systems, tables as sweep_t
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.results import PROMPT, Group
 from xlbench.reporting import comparisons, origins, render, results
-from xlbench.reporting.paper_tables import form
-from xlbench.reporting.paper_tables.form import Systems
+from xlbench.reporting.paper_tables import making
+from xlbench.reporting.paper_tables.making import Systems
 from xlbench.reporting.statistics import t_test, table as table_of
 from xlbench.reporting.tables import Column, Table
 from xlbench.reproduce import bundles, outcome as outcome_lib, running, steps as steps_lib
@@ -46,7 +46,7 @@ def written(
     made = outcome.folders(outcome.experiments)
     lacking = outcome_lib.fill(recipe, table, made, metrics)
     beside = shown(recipe, table, names, made, _own(outcome, table))
-    folders = list(dict.fromkeys(folder for of_one in made.values() for folder in of_one))
+    folders = outcome_lib.folders_of(made)
     place = state.folder / 'added' / f'{table.name} {" ".join(names)}'.replace(' ', '-')
     trained = [step.folder for step in state.steps.values() if step.command.program == 'train']
     every = dict.fromkeys([*folders, *trained])
@@ -61,7 +61,6 @@ def written(
     text = outcome_lib.write(place / 'table', parts, beside.tables)
     if bundle:
         texts = {f'cards/{path.name}': path.read_text() for path in cards}
-        experiments = {name: recipe.experiments[name] for name in made}
         about = bundles.Contents(
             format=bundles.FORMAT, benchmark=recipe.benchmark, table=table.number, cost=cost,
             size=settings.size, systems=list(names), code=bundles.code(),
@@ -69,7 +68,7 @@ def written(
                 name: bundles.ExperimentRuns(
                     dict(one.key), one.mixture, [folder.name for folder in made[name]]
                 )
-                for name, one in experiments.items()
+                for name, one in recipe.experiments.items() if name in made
             },
         )  # fmt: skip
         texts |= {'table.md': text, 'table.csv': render.FORMATS['csv'][1](beside.tables)}
@@ -107,7 +106,7 @@ def shown(recipe: Recipe, table: PaperTable, names: Sequence[str], made: Made, o
     if recipe.benchmark == 'fewshot':
         return _of_sweeps(recipe, table, names, made, own)
     runs = outcome_lib.read(recipe, table, {**own, **made})
-    systems, said, _ = form.placed(table, runs)
+    systems, said, _ = making.placed(table, runs)
     tests = list(differences(table, names, systems, released))
     said = (*said, *notes(table, released, systems, names))
     if not names:
@@ -115,7 +114,7 @@ def shown(recipe: Recipe, table: PaperTable, names: Sequence[str], made: Made, o
     benchmark = benchmarks.get(recipe.benchmark)
     mine = {place: one for place, one in systems.items() if place[0] in names}
     whole, whose = with_rows(table, names), _whose(recipe, names)
-    return Beside([form.of_systems(benchmark, whole, mine, said, names, whose)], tests)
+    return Beside([making.of_systems(benchmark, whole, mine, said, names, whose)], tests)
 
 
 def _whose(recipe: Recipe, names: Sequence[str]) -> str:
@@ -126,16 +125,16 @@ def _whose(recipe: Recipe, names: Sequence[str]) -> str:
 def _of_sweeps(
     recipe: Recipe, table: PaperTable, names: Sequence[str], made: Made, own: Made
 ) -> Beside:
-    by_name: dict[str, Made] = {
-        name: {one: of for one, of in made.items() if recipe.experiments[one].model == name}
+    by_name = {
+        name: outcome_lib.read_sweeps(
+            {one: of for one, of in made.items() if recipe.experiments[one].model == name}
+        )
         for name in names
     }
-    by_task: dict[str, dict[str, sweep_systems.System]] = {}
-    known: dict[str, None] = {}
-    for name, of_name in by_name.items():
-        systems = sweep_systems.systems(_read_sweeps(of_name))
-        by_task[name] = {one.task: one for one in systems}
-        known |= dict.fromkeys(note for one in systems for note in sweep_tables.scores(one).notes)
+    systems = {name: sweep_systems.systems(of_name) for name, of_name in by_name.items()}
+    by_task = {name: {one.task: one for one in of_name} for name, of_name in systems.items()}
+    every = itertools.chain.from_iterable(systems.values())
+    known = dict.fromkeys(note for one in every for note in sweep_tables.scores(one).notes)
     whole = with_rows(table, names)
 
     def value(key: Key, score: str) -> str | None:
@@ -144,28 +143,24 @@ def _of_sweeps(
         return whole.printed_value(key, score)
 
     whose = _whose(recipe, names)
-    filled = form.fill(FEWSHOT, whole, value, whose, tuple(known), models=names)
-    rows = _of_buckets({'our sweep': own, **by_name})
+    filled = making.fill(FEWSHOT, whole, value, whose, tuple(known), models=names)
+    rows = _of_buckets({'our sweep': outcome_lib.read_sweeps(own), **by_name})
     return Beside([filled], list(_bucket_tests(rows, names)))
 
 
-def _read_sweeps(made: Made) -> list[Sweep]:
-    folders = dict.fromkeys(folder for of_one in made.values() for folder in of_one)
-    return [Sweep.read(str(one)) for one in folders if (one / 'results.jsonl').is_file()]
-
-
-def _of_buckets(made: Mapping[str, Made]) -> dict[str, dict[tuple[str, Group], dict[str, float]]]:
+def _of_buckets(
+    sweeps: Mapping[str, Sequence[Sweep]],
+) -> dict[str, dict[tuple[str, Group], dict[str, float]]]:
     """System -> (task, group) -> bucket -> its score, the mean over seeds."""
     found: dict[str, dict[tuple[str, Group], dict[str, list[float]]]] = {}
-    for name, of_name in made.items():
-        for sweep in _read_sweeps(of_name):
-            for row in sweep.rows:
-                if row.bucket is not None and row.score is not None:
-                    # What is prompted with a bucket competes with what is adapted to it as a whole.
-                    is_prompted = row.method == PROMPT
-                    group = Group(row.language, row.shots) if is_prompted else row.group
-                    groups = found.setdefault(name, {}).setdefault((row.task, group), {})
-                    groups.setdefault(str(row.bucket), []).append(row.score)
+    for name, of_name in sweeps.items():
+        for row in itertools.chain.from_iterable(sweep.rows for sweep in of_name):
+            if row.bucket is not None and row.score is not None:
+                # What is prompted with a bucket competes with what is adapted to it as a whole.
+                is_prompted = row.method == PROMPT
+                group = Group(row.language, row.shots) if is_prompted else row.group
+                groups = found.setdefault(name, {}).setdefault((row.task, group), {})
+                groups.setdefault(str(row.bucket), []).append(row.score)
     return {
         name: {
             group: {bucket: statistics.fmean(of) for bucket, of in buckets.items()}

@@ -1,6 +1,7 @@
 """Scores bundles again from their predictions, without the models, and says what agrees."""
 
 import dataclasses
+import itertools
 import json
 import os
 import pathlib
@@ -110,7 +111,11 @@ def _hashes(folder: pathlib.Path, manifest: Contents) -> Iterator[Check]:
 
 def _run(folder: pathlib.Path, scores: dict[str, tuple[str, float]]) -> Iterator[Check]:
     run = results.read_run(folder)
-    yield Check(None, f'{folder.name}: the data of its references, {_data(run.info)}')
+    found = run.info.get('manifests')
+    manifests = found.values() if isinstance(found, dict) else ()
+    hashes = dict.fromkeys(str(one)[:12] for one in manifests)
+    data = f'SHA-256 {", ".join(hashes)}' if hashes else 'without a hash'
+    yield Check(None, f'{folder.name}: the data of its references, {data}')
     for step, of_step in run.evaluations.items():
         for result in of_step.values():
             place = f'{folder.name}, step {step}, {result.task}, {result.split}'
@@ -122,23 +127,16 @@ def _run(folder: pathlib.Path, scores: dict[str, tuple[str, float]]) -> Iterator
                     scores[f'{folder.name} {result.task}'] = name, again[name]
 
 
-def _data(info: Mapping[str, Json]) -> str:
-    found = info.get('manifests')
-    hashes = list(dict.fromkeys(map(str, found.values()))) if isinstance(found, dict) else []
-    return f'SHA-256 {", ".join(one[:12] for one in hashes)}' if hashes else 'without a hash'
-
-
 def _scored_again(result: Result, place: str) -> tuple[dict[str, float], list[Check]]:
     """The scores of a result, from its predictions; and what agrees."""
-    path = untrusted.file(result.folder, 'predictions.jsonl')
+    has_texts = untrusted.file(result.folder, 'predictions.jsonl') is not None
     used, left_out = list[Json](), list[Json]()
     for spec in result.metrics:
         (left_out if _needs_more(spec) else used).append(spec)
     said = [Check(None, f'{place}: {shortened(s.get("metric"))}, not here') for s in left_out]
-    if path is None or not used:
+    if not has_texts or not used:
         return {}, [*said, Check(None, f'{place}: no predictions or metrics that can be used here')]
-    with untrusted.open_regular(path) as file:
-        lines = [files.parse_json(line, dict, path.name) for line in file]
+    lines = results.read_lines(result.folder)
     try:
         texts = list(map(results.texts, lines))
     except KeyError:
@@ -240,8 +238,7 @@ def _of_labels(sweep: Sweep, row: Row) -> float:
 def _table(folder: pathlib.Path, manifest: Contents) -> Iterator[Check]:
     """Sets the table again from the runs, and compares its rows."""
     recipe = RECIPES.get(manifest.benchmark)
-    tables = [t for t in recipe.tables if t.number == manifest.table] if recipe else []
-    tables = [table for table in tables if table.name.startswith('table')]
+    tables = [t for t in recipe.tables if t.name == f'table {manifest.table}'] if recipe else []
     if not recipe or not tables or not (folder / 'table.csv').is_file():
         yield Check(None, f'table {shortened(manifest.table)}: not set again')
         return
@@ -255,10 +252,10 @@ def _table(folder: pathlib.Path, manifest: Contents) -> Iterator[Check]:
     set_again = beside.shown(recipe, tables[0], manifest.systems, made, {}).tables
     again = ''.join(map(render.table_csv, set_again)).splitlines()
     written = (folder / 'table.csv').read_text(encoding='utf-8').splitlines()
-    for number, row in enumerate(again):
-        if number >= len(written) or written[number] != row:
-            before = written[number] if number < len(written) else 'nothing'
-            yield Check(False, f'table.csv, line {number + 1}: {before}; here {row}')
+    pairs = itertools.zip_longest(again, written[: len(again)], fillvalue='nothing')
+    for number, (row, before) in enumerate(pairs, 1):
+        if before != row:
+            yield Check(False, f'table.csv, line {number}: {before}; here {row}')
     same = sum(map(str.__eq__, again, written))
     name = f'{benchmarks.get(manifest.benchmark).name}, table {manifest.table}'
     yield Check(same == len(again) == len(written), f'{name}: {same} of {len(written)} lines')

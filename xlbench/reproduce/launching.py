@@ -117,8 +117,18 @@ def _array(steps: Sequence[Step], launcher: str) -> dict[str, str | int]:
 
 
 def _jobsets(steps: Sequence[Step], launcher: str) -> dict[str, str]:
+    """A JobSet for each step, with the variables that are the same for all still to be filled."""
     body = '\n'.join(line for line in launcher.splitlines() if not line.startswith('#'))
-    return {'steps': '\n---\n'.join(f'# {step.name}\n{_filled(body, step)}' for step in steps)}
+    sets = []
+    for step in steps:
+        # In the place of $ARGUMENTS, which the shell would split at spaces.
+        line = f'python -m {step.module} {shlex.join(step.arguments)}'
+        text = body.replace('${NAME}', jobset_name(step.name)).replace('${ARGUMENTS}', '')
+        # Kubernetes and envsubst fill $(X) and $X even within single quotes, in which any $ stands.
+        line = line.replace('$', "$''")
+        filled = text.replace('python -m xlbench.train $ARGUMENTS', line)
+        sets.append(f'# {step.name}\n{filled}')
+    return {'steps': '\n---\n'.join(sets)}
 
 
 Filling = Callable[[Sequence[Step], str], Mapping[str, str | int]]
@@ -127,16 +137,6 @@ KINDS: dict[str, tuple[str, str, str, Filling]] = {
     'slurm': ('slurm.sbatch', 'sbatch', _SLURM, _array),
     'jobset': ('gke_jobset.yaml', 'yaml', _JOBSET, _jobsets),
 }
-
-
-def _filled(body: str, step: Step) -> str:
-    """A JobSet of one step, with the variables that are the same for all still to be filled."""
-    # In the place of $ARGUMENTS, which the shell would split at spaces.
-    line = f'python -m {step.module} {shlex.join(step.arguments)}'
-    text = body.replace('${NAME}', jobset_name(step.name)).replace('${ARGUMENTS}', '')
-    # Kubernetes and envsubst fill $(X) and $X even within single quotes, in which any $ stands.
-    line = line.replace('$', "$''")
-    return text.replace('python -m xlbench.train $ARGUMENTS', line)
 
 
 def jobset_name(name: str) -> str:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from xlbench import benchmarks
-from xlbench.benchmarks import FEWSHOT
+from xlbench.benchmarks import FEWSHOT, Scenario
 from xlbench.benchmarks.paper import PaperTable
 from xlbench.benchmarks.recipe import Recipe
 from xlbench.fewshot import report as fewshot_report
@@ -18,8 +18,8 @@ from xlbench.fewshot.analysis import systems as sweep_systems, tables as sweep_t
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.results import PROMPT, Group
 from xlbench.reporting import render, results
-from xlbench.reporting.paper_tables import form, making
-from xlbench.reporting.paper_tables.judged import RatedText
+from xlbench.reporting.paper_tables import making
+from xlbench.reporting.paper_tables.material import Material, RatedText
 from xlbench.reporting.results import Result, Run
 from xlbench.reporting.tables import Table
 from xlbench.reproduce import steps as steps_lib
@@ -30,6 +30,7 @@ from xlbench.system.command_line import say
 from xlbench.system.errors import UserError
 
 Made = Mapping[str, Sequence[pathlib.Path]]  # Experiment -> the folders of its finished runs.
+Results = Mapping[tuple[str, str], Result]  # By task and split.
 
 _SEED = re.compile(r'_seed\d+$')  # As xlbench.evaluate writes the names of workdirs.
 # The tables, their text in Markdown, and what stands below them.
@@ -143,7 +144,7 @@ def shown(
     runs = read(recipe, table, made)
     if not runs:
         return [], []
-    material = making.Material(
+    material = Material(
         benchmarks.get(recipe.benchmark), runs, rated=rated, tasks=table.values('task')
     )
     tables, figures = making.parted(making.make(material, table))
@@ -151,18 +152,38 @@ def shown(
 
 
 def read(recipe: Recipe, table: PaperTable, made: Made) -> list[Run]:
-    """The runs of experiments, each with its place in the paper's tables."""
+    """The runs of experiments, each with its place in the paper's tables.
+
+    A run is shown as if it followed the scenario of its experiment, which may be another one that
+    trains on the same examples; results that this does not evaluate are left out. Variants do not
+    name the seed of the model that ranked their candidates, so that the runs of other seeds have
+    them, too. Example: test-rerank-mBERT_multi_seed1 -> test-rerank-mBERT_multi.
+    """
     benchmark = benchmarks.get(recipe.benchmark)
     runs: dict[tuple[pathlib.Path, str, str], Run] = {}
     for name, folders in made.items():
         experiment = recipe.experiments[name]
-        for folder in folders:
-            run = results.read_run(folder)
-            run = dataclasses.replace(run, place={**experiment.key, 'name': name})
-            if benchmark.paper_checkpoints and not (run.system or run.config.get('init_from')):
-                run = dataclasses.replace(run, model=experiment.model)  # As in the sample.
-            run = _in_scenario(run, experiment.mixture) if experiment.mixture else run
-            run = _without_seeds(run) if table.variants else run
+        scenario = benchmarks.parse_mixture(experiment.mixture) if experiment.mixture else None
+
+        def kept(by_task: Results, scenario: Scenario | None = scenario) -> Results:
+            # Those that may choose a step are others.
+            covered = {'validation': scenario.select} if scenario else {}
+            return {
+                (task, _SEED.sub('', split) if table.variants else split): result
+                for (task, split), result in by_task.items()
+                if not scenario or task in covered.get(split, scenario.evaluate)
+            }
+
+        for run in map(results.read_run, folders):
+            has_own = run.system or run.config.get('init_from') or not benchmark.paper_checkpoints
+            run = dataclasses.replace(
+                run,
+                place={**experiment.key, 'name': name},
+                model=run.model if has_own else experiment.model,  # As in the sample.
+                mixture=experiment.mixture,
+                evaluations={step: kept(of_step) for step, of_step in run.evaluations.items()},
+                baselines={key: kept(of_one) for key, of_one in run.baselines.items()},
+            )
             # A run may be shown in two scenarios.
             runs[run.workdir, run.model, run.mixture] = run
     return list(runs.values())
@@ -185,67 +206,31 @@ def of_sweep(
     return None if number is None else f'{number:.2f}'
 
 
-def _of_groups(
-    table: PaperTable, systems: Sequence[sweep_systems.System], notes: Sequence[str]
-) -> list[Table]:
-    """Scores of sweeps in the paper's own form, and the paper's below them on official data."""
-    by_task = {system.task: system for system in systems}
-    if table.printed != 'fewshot_scores' or len(by_task) < len(systems):
-        return []
-    value = functools.partial(of_sweep, by_task)
-    made = form.fill(FEWSHOT, table, value, 'our sweeps', notes)
-    is_official = any(system.data == 'official' for system in systems)
-    return [made, *(form.of_paper(FEWSHOT, table.number) if is_official else [])]
+def folders_of(made: Made) -> list[pathlib.Path]:
+    """The folders of the runs of all experiments, each once."""
+    return list(dict.fromkeys(folder for of_one in made.values() for folder in of_one))
 
 
-def _in_scenario(run: Run, mixture: str) -> Run:
-    """A run as if it followed another scenario that trains on the same examples.
-
-    Its results that this scenario does not evaluate are left out.
-    """
-    scenario = benchmarks.parse_mixture(mixture)
-
-    def within(by_task: Mapping[tuple[str, str], Result]) -> dict[tuple[str, str], Result]:
-        covered = {'validation': scenario.select}  # Which may choose a step.
-        return {
-            (task, split): result
-            for (task, split), result in by_task.items()
-            if task in covered.get(split, scenario.evaluate)
-        }
-
-    return dataclasses.replace(
-        run,
-        mixture=mixture,
-        evaluations={step: within(of_step) for step, of_step in run.evaluations.items()},
-        baselines={name: within(of_name) for name, of_name in run.baselines.items()},
-    )
-
-
-def _without_seeds(run: Run) -> Run:
-    """A run whose variants do not name the seed of the model that ranked its candidates.
-
-    Example: test-rerank-mBERT_multi_seed1 -> test-rerank-mBERT_multi, of which the runs of other
-    seeds have one, too.
-    """
-    evaluations = {
-        step: {(task, _SEED.sub('', split)): result for (task, split), result in of_step.items()}
-        for step, of_step in run.evaluations.items()
-    }
-    return dataclasses.replace(run, evaluations=evaluations)
+def read_sweeps(made: Made) -> list[Sweep]:
+    """The sweeps of experiments; others have trained source models alone."""
+    folders = (folder for folder in folders_of(made) if (folder / 'results.jsonl').is_file())
+    return [Sweep.read(str(folder)) for folder in folders]
 
 
 def _of_sweeps(
     table: PaperTable, made: Made, output: pathlib.Path
 ) -> tuple[list[Table], list[pathlib.Path]]:
-    """The tables and figures of sweeps, and of other source models, of few-shot transfer."""
-    folders = list(dict.fromkeys(folder for of_one in made.values() for folder in of_one))
-    searched = [str(folder) for folder in folders if not (folder / 'results.jsonl').is_file()]
-    sweeps = [Sweep.read(str(folder)) for folder in folders if str(folder) not in searched]
+    """The tables and figures of sweeps, and of other source models, of few-shot transfer.
+
+    Scores are in the paper's own form, and the paper's below them on official data.
+    """
+    sweeps = read_sweeps(made)
     if 'attention' in table.made_by and sweeps:
         from xlbench.fewshot import attention  # With jax, which no other table needs.
 
         return [attention.of_paper(sweeps[0])], []
-    systems = sweep_systems.systems(sweeps, searched) if sweeps else []
+    others = [str(one) for one in folders_of(made) if not (one / 'results.jsonl').is_file()]
+    systems = sweep_systems.systems(sweeps, others) if sweeps else []
     makers = [sweep_tables.MAKERS[n] for n in table.made_by if n in sweep_tables.MAKERS]
     tables = [
         dataclasses.replace(made_of, title=f'{system.title}: {made_of.title}')
@@ -254,14 +239,19 @@ def _of_sweeps(
         for made_of in [make(system)]
     ]
     figures = [name for name in table.made_by if name not in sweep_tables.MAKERS]
-    if not figures or not sweeps:
-        said = dict.fromkeys(note for one in tables for note in one.notes)
-        return _of_groups(table, systems, tuple(said)) or tables, []
-    fewshot_report.write(sweeps, str(output))
-    drawn = [path for name in figures for path in sorted(output.glob(f'{name}-*'))]
-    why = f'these sweeps are not sufficient for it; {output / "report.md"} says why'
-    missing = Table(table.title, missing=why)
-    return tables if drawn else [*tables, missing], drawn
+    if figures and sweeps:
+        fewshot_report.write(sweeps, str(output))
+        drawn = [path for name in figures for path in sorted(output.glob(f'{name}-*'))]
+        why = f'these sweeps are not sufficient for it; {output / "report.md"} says why'
+        return tables if drawn else [*tables, Table(table.title, missing=why)], drawn
+    by_task = {system.task: system for system in systems}
+    if table.printed != 'fewshot_scores' or len(by_task) < len(systems):
+        return tables, []
+    said = dict.fromkeys(note for one in tables for note in one.notes)
+    value = functools.partial(of_sweep, by_task)
+    filled = making.fill(FEWSHOT, table, value, 'our sweeps', tuple(said))
+    is_official = any(system.data == 'official' for system in systems)
+    return [filled, *(making.of_paper(FEWSHOT, table.number) if is_official else [])], []
 
 
 def fill(recipe: Recipe, table: PaperTable, made: Made, metrics: Sequence[str]) -> list[str]:
@@ -278,17 +268,16 @@ def fill(recipe: Recipe, table: PaperTable, made: Made, metrics: Sequence[str]) 
     lines: dict[str, None] = {}
     known = benchmarks.get(recipe.benchmark).metrics  # Of scores that the tasks do not give.
     for score, usual in ((score, known[score]) for score in table.scores if score in known):
-        for folder in dict.fromkeys(folder for of_one in made.values() for folder in of_one):
+        for folder in folders_of(made):
             try:
                 if adding.add(folder, [given.get(score, usual)], say=say):
                     say(f'{folder}: added {score}')
             except UserError as error:
-                lines[f'{score}: {_reason(score, str(error))}'] = None
+                reason = str(error)
+                if score == 'fitted_rating' and 'takes a file' in reason:
+                    reason = 'no fitted rating is published; --metrics=fitted_rating=FILE takes '
+                    reason += 'your own'
+                elif ': task ' in reason:  # Of a task and its folder: what holds for all.
+                    reason = reason.rpartition(': task ')[2].partition(': ')[2]
+                lines[f'{score}: {reason}'] = None
     return list(lines)
-
-
-def _reason(score: str, reason: str) -> str:
-    """Says what a gap is for; of a task and its folder, only the part that holds for all."""
-    if score == 'fitted_rating' and 'takes a file' in reason:
-        return 'no fitted rating is published; --metrics=fitted_rating=FILE takes your own'
-    return reason.rpartition(': task ')[2].partition(': ')[2] if ': task ' in reason else reason

@@ -33,8 +33,6 @@ _STARTS = 5  # Of one step, where each ends with that code.
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 FOLDER = 'reproduce'  # Below the workdir: logs, records, tables, files for a cluster.
-# Runs a step's command and gives its exit code; the file is what it prints to.
-Runner = Callable[[Step, pathlib.Path], int]
 
 
 class Record(msgspec.Struct):
@@ -122,10 +120,8 @@ class Interrupted(UserError):
     exit_code = AGAIN
 
 
-def run(
-    steps: Sequence[Step], state: State, say: Callable[[str], None], runner: Runner | None = None
-) -> dict[str, str]:
-    """Runs every step that is not done, in their order, each by default as a child process.
+def run(steps: Sequence[Step], state: State, say: Callable[[str], None]) -> dict[str, str]:
+    """Runs every step that is not done, in their order, each as a child process.
 
     Returns:
       Name of a step -> why it has no result, for those that have none.
@@ -133,7 +129,6 @@ def run(
     Raises:
       Interrupted: the process was told to end.
     """
-    runner = runner or start
     gaps: dict[str, str] = {}
     for number, step in enumerate(steps, 1):
         place = f'{number}/{len(steps)} {step.name}'
@@ -143,7 +138,7 @@ def run(
         if kind != 'to do':
             continue
         say(f'{place}: started, prints to {state.log(step)}')
-        if failed := _attempts(step, state, runner):
+        if failed := _attempts(step, state):
             gaps[step.name] = failed
             say(f'{place}: failed: {failed}')
         else:
@@ -169,14 +164,14 @@ def standing(step: Step, state: State, gaps: dict[str, str]) -> tuple[str, str]:
     return kind, reason
 
 
-def _attempts(step: Step, state: State, runner: Runner) -> str:
+def _attempts(step: Step, state: State) -> str:
     """Starts a step until it is finished; says why not, or ''."""
     for _ in range(_STARTS):
         begun = time.monotonic()
         log = state.log(step)
         log.parent.mkdir(parents=True, exist_ok=True)
         try:
-            code = runner(step, log)
+            code = start(step, log)
         except Interrupted:
             state.note(step, time.monotonic() - begun, finished=False)
             raise

@@ -11,7 +11,7 @@ from ml_collections import ConfigDict
 from xlbench import config as config_lib
 from xlbench.benchmarks.paper import PaperTable
 from xlbench.benchmarks.recipe import Command, Recipe
-from xlbench.reporting.paper_tables.judged import RatedText
+from xlbench.reporting.paper_tables.material import RatedText
 from xlbench.system import errors
 from xlbench.system.errors import UserError
 

@@ -17,7 +17,6 @@ from typing import Any
 from xlbench.reporting import layout, notes, origins, systems
 from xlbench.reporting.page import examples, plots as plots_lib, template
 from xlbench.reporting.page.plots import Style, of_section, training_series
-from xlbench.reporting.results import Run
 from xlbench.reporting.sections import Section, direction
 from xlbench.reporting.statistics import half_width
 from xlbench.reporting.systems import Pick, System
@@ -265,15 +264,6 @@ def _where(style: Style, column: Column, scored: Sequence[System]) -> str:
     return where
 
 
-def _speed(run: Run) -> str:
-    """Medians over the steps that were logged. Example: '12 examples/s, 3400 tokens/s'."""
-    series = {
-        unit: [value for _, value in training_series(run, f'{unit}_per_second')]
-        for unit in ('examples', 'tokens')
-    }
-    return ', '.join(f'{statistics.median(of):.0f} {unit}/s' for unit, of in series.items() if of)
-
-
 def _of_run(pick: Pick) -> dict[str, str | dict[str, str]]:
     """The facts that are known of a run: its name, facts, commands, signatures and config."""
     run = pick.run
@@ -283,8 +273,13 @@ def _of_run(pick: Pick) -> dict[str, str | dict[str, str]]:
         for metric, signature in sorted(result.signatures.items())
     }
     facts = notes.provenance(pick)
-    if speed := _speed(run):
-        facts['speed'] = speed
+    speeds = {
+        unit: [value for _, value in training_series(run, f'{unit}_per_second')]
+        for unit in ('examples', 'tokens')
+    }
+    medians = [f'{statistics.median(of):.0f} {unit}/s' for unit, of in speeds.items() if of]
+    if medians:  # Example: '12 examples/s, 3400 tokens/s'.
+        facts['speed'] = ', '.join(medians)
     recorded = []
     try:
         if recorded := sessions.read(run.workdir):

@@ -267,7 +267,17 @@ def _curves(
         axes.set_ylabel(textwrap.fill(label, _LONGEST), color=drawing.SOFT)
         axes.set_xlabel('step', color=drawing.SOFT)
         axes.margins(y=0.12)
-        _draw_stages(axes, stages)
+        if stages:
+            axes.set_xlim(left=0)
+        end = axes.get_xlim()[1]
+        for name, first in stages.items():
+            if first:
+                axes.axvline(first, color=drawing.SOFT, linewidth=0.8, linestyle=(0, (2, 2)))
+            axes.annotate(
+                f' {name} ', (first, 1), xycoords=('data', 'axes fraction'), color=drawing.SOFT,
+                fontsize='small', va='top', ha='right' if first > 0.8 * end else 'left',
+                annotation_clip=True,
+            ).set_in_layout(False)  # fmt: skip
         _legend(canvas, shown, style)
 
     told = f' Vertical lines are where stages begin: {", ".join(stages)}.' if stages else ''
@@ -279,7 +289,9 @@ def _curves(
     names += f' and {len(shown) - _LISTED} more' if len(shown) > _LISTED else ''
     best = 'A ring marks the best step of each line.'
     described = f'{title} by step of {names}. {best}{told}{several}'
-    size = (_WIDTH, 2.4 + _legend_height(shown, style))
+    coloured = sum(system.name in style.places for system in shown)
+    rows = -(-(coloured + (coloured < len(shown))) // 2)  # Of the legend, which needs room.
+    size = (_WIDTH, 2.4 + (0.1 + 0.17 * rows))
     return Figure(name, Table(title, notes=(described,)), size, draw)
 
 
@@ -299,23 +311,12 @@ def _draw_curve(axes: Axes, curve: _Curve, dashes: str, style: Style, sign: int)
         )  # fmt: skip
 
 
-def _draw_stages(axes: Axes, stages: Mapping[str, int]) -> None:
-    if stages:
-        axes.set_xlim(left=0)
-    end = axes.get_xlim()[1]
-    for name, first in stages.items():
-        if first:
-            axes.axvline(first, color=drawing.SOFT, linewidth=0.8, linestyle=(0, (2, 2)))
-        axes.annotate(
-            f' {name} ', (first, 1), xycoords=('data', 'axes fraction'), color=drawing.SOFT,
-            fontsize='small', va='top', ha='right' if first > 0.8 * end else 'left',
-            annotation_clip=True,
-        ).set_in_layout(False)  # fmt: skip
-
-
 def _legend(canvas: Canvas, systems: Sequence[System], style: Style) -> None:
     """Names the coloured systems of a plot below it, and says what is grey."""
-    styles = {_shortened(s.name): style.of(s) for s in systems if s.name in style.places}
+    styles, half = {}, (_LONGEST - 1) // 2
+    for name, of in ((s.name, style.of(s)) for s in systems if s.name in style.places):
+        # The middle of a long name is left out.
+        styles[name if len(name) <= _LONGEST else f'{name[:half]}…{name[-half:]}'] = of
     if len(styles) < len(systems):
         styles['other runs'] = (drawing.SOFT, '')
     handles = [
@@ -327,15 +328,3 @@ def _legend(canvas: Canvas, systems: Sequence[System], style: Style) -> None:
         handles=handles, loc='outside lower center', ncols=2, frameon=False, fontsize=8,
         handlelength=1.6, columnspacing=1.2, labelspacing=0.3,
     )  # fmt: skip
-
-
-def _legend_height(systems: Sequence[System], style: Style) -> float:
-    """The inches that a legend needs."""
-    coloured = sum(system.name in style.places for system in systems)
-    return 0.1 + 0.17 * -(-(coloured + (coloured < len(systems))) // 2)
-
-
-def _shortened(name: str) -> str:
-    """A name as it stands beside an axis: the middle of a long one is left out."""
-    half = (_LONGEST - 1) // 2
-    return name if len(name) <= _LONGEST else f'{name[:half]}…{name[-half:]}'

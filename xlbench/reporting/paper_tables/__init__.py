@@ -1,8 +1,7 @@
 """The tables and figures of a paper, from finished runs.
 
-  board    runs by the setting that they follow and the model that they begin from
-  form     a table in the paper's own form, with its numbers or with those of runs
-  scores   tables and figures of scores, and of two stages
-  judged   what judges said of texts, as tables and figures, and sizes of data
-  making   the tables and figures that are asked for, by their numbers, and their files
+  material  runs by setting and model, and ratings of texts
+  scores    tables and figures of scores, and of two stages
+  judged    what judges said of texts, as tables and figures, and sizes of data
+  making    the tables and figures that are asked for, by their numbers, and their files
 """

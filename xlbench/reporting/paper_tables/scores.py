@@ -8,15 +8,15 @@ so that the colour-blind and readers of grey prints tell them apart.
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from xlbench.benchmarks import SCENARIO_TITLES, PaperTable
 from xlbench.benchmarks.paper import RATING
 from xlbench.reporting import comparisons, notes as notes_lib
-from xlbench.reporting.paper_tables.board import Board, Compared
-from xlbench.reporting.statistics import LEVEL, Difference, p_text
-from xlbench.reporting.tables import Cell, Column, Figure, Table
+from xlbench.reporting.paper_tables.material import Material, compared
+from xlbench.reporting.statistics import LEVEL
+from xlbench.reporting.tables import Cell, Column, Figure, Row, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,103 +32,76 @@ _PANELS = 3  # Side by side, where a figure does not say.
 _LETTER = 0.075  # Width in inches.
 
 
-def scores(board: Board, paper_table: PaperTable) -> Table:
+def scores(material: Material, paper_table: PaperTable) -> Table:
     """A row for each task and model, and for each pair of languages where the paper has them apart.
 
     So are tables 11 to 19 of arXiv:2108.07140; in table 4 scores are averaged over the pairs.
     """
     (scenario,), sources = paper_table.values('scenario'), paper_table.values('source')
-    names, models = paper_table.scores, board.models((scenario,))
-    pairs = board.benchmark.pairs(scenario, sources)
+    benchmark, names = material.parallel, paper_table.scores
+    pairs = benchmark.pairs(scenario, sources)
     places = [{'source': a, 'target': b} for a, b in pairs] if sources else [{}]
     rows = []
-    for task, model, place in itertools.product(board.benchmark.tasks, models, places):
-        tasks = board.tasks(scenario, task)
+    for task, model, place in itertools.product(
+        benchmark.tasks, material.models((scenario,)), places
+    ):
+        tasks = material.tasks_of(scenario, task)
         if place:
-            tasks = (board.benchmark.task_name(task, **place),)
-        ours = [board.cell((scenario, model), tasks, score, _DECIMALS) for score in names]
+            tasks = (benchmark.task_name(task, **place),)
+        ours = [material.cell((scenario, model), tasks, score) for score in names]
         key = {'scenario': scenario, 'task': task, 'model': model, **place}
         theirs = []
-        for head in paper_table.columns if board.is_official else ():
+        for head in paper_table.columns if material.is_official else ():
             (score,) = head.scores
-            scale = 100 if score in board.benchmark.fractions else 1  # On our scale.
+            scale = 100 if score in benchmark.fractions else 1  # On our scale.
             text = paper_table.printed_value(key, score)
             theirs.append(Cell(float(text) * scale, None, _DECIMALS) if text else Cell())
-        rows.append(Compared((task, model, '-'.join(place.values())), ours, theirs))
+        rows.append(compared((task, model, '-'.join(place.values())), ours, theirs))
     averaged = f'Averaged over {", ".join(map("-".join, pairs))}; a mean needs all of them.'
     said = [] if sources else [averaged]
-    said += [_ITS_RATING] if board.is_official else []
-    said += notes_lib.signatures(board.picks, names, shared=True)
-    about = f'{paper_table.title}, {board.split} split of {board.benchmark.name}'
-    return board.table(paper_table, Column.named(names), rows, said, about=about, is_whole=True)
+    said += [_ITS_RATING] if material.is_official else []
+    said += notes_lib.signatures(material.picks, names, shared=True)
+    about = f'{paper_table.title}, {material.section.split} split of {benchmark.name}'
+    return material.table(paper_table, Column.named(names), rows, said, about=about, is_whole=True)
 
 
-class Staged(NamedTuple):
-    """A score after the first stage and the last, by setting; tests are of last minus first."""
-
-    first: list[Cell]
-    last: list[Cell]
-    tests: list[tuple[Difference | None, float]]
-
-    @property
-    def marks(self) -> list[str]:
-        """Returns a * for each setting whose stages differ significantly, else ''."""
-        return ['*' * (p < LEVEL) for _, p in self.tests]
-
-
-def stages(
-    board: Board,
-    paper_table: PaperTable,
-    made: Mapping[tuple[str, str], Staged],
-    names: Sequence[str],
-) -> Table:
+def stages(material: Material, paper_table: PaperTable) -> Table:
     """The main score after the first stage and after the last, and whether they differ: table 7."""
-    score = board.main_score()
-    if all(cell.is_missing for one in made.values() for cell in one.first):
-        return Table(
-            paper_table.short, missing='no run was scored after its first stage and its last'
-        )
+    return _of_stages(material, paper_table)[0]
+
+
+def _of_stages(material: Material, paper_table: PaperTable) -> tuple[Table, list[list[Row]]]:
+    """The table, and its rows, those without anything too."""
+    score, scenarios = material.main_score, paper_table.values('scenario')
+    tasks = material.tasks or material.benchmark.tasks
+    missing = 'no run was scored after its first stage and its last'
+    if (first := material.first) is None:
+        return Table(paper_table.short, missing=missing), []
     rows = []
-    for (task, model), one in made.items():
-        pairs = zip(one.tests, one.marks, strict=True)
-        p_values = [Cell(text=p_text(p, d) + mark) for (d, p), mark in pairs]
-        ours = (one.first, one.last, p_values)
-        labels, kinds = (*names, _P_VALUE), ('run', 'run', 'p')
-        for label, cells, kind, line in itertools.zip_longest(
-            labels, ours, kinds, paper_table.rows
-        ):
+    for task, model in itertools.product(tasks, material.models(scenarios)):
+        places = [((scenario, model), material.tasks_of(scenario, task)) for scenario in scenarios]
+        before, after = ([m.cell(*place, score) for place in places] for m in (first, material))
+        pairs = [(first.systems.get(key), material.systems.get(key), of) for key, of in places]
+        tests = comparisons.pooled(pairs, score)
+        p_values = [cell._replace(text=cell.text + cell.mark) for cell in tests]
+        labels, ours = (*material.stages, _P_VALUE), (before, after, p_values)
+        for label, cells, line in itertools.zip_longest(labels, ours, paper_table.rows):
             key, heads = {'task': task, 'model': model}, paper_table.columns if line else ()
-            places = ((key | head.key, line.key['score']) for head in heads)
-            printed = board.printed(paper_table, places)
-            rows.append(Compared((task, model, label), cells, printed, kind))
-    said = (
+            theirs = ((key | head.key, line.key['score']) for head in heads)
+            printed = material.printed(paper_table, theirs)
+            kind = 'p' if cells is p_values else 'run'
+            rows.append(compared((task, model, label), cells, printed, kind))
+    if all(row.is_missing for row, *_ in rows[::3]):
+        return Table(paper_table.short, missing=missing), []
+    said = [
         f'{score}, averaged over the pairs of languages of each setting; a mean needs all of them. '
         'A p-value is that of a two-sided paired t-test over the examples of all pairs, corrected '
-        f'for the settings of one task and model (Holm); * marks those below {LEVEL}.',
-        *([f'Rows marked paper: its ensemble metric, not {score}.'] if board.is_official else []),
-    )
-    columns = Column.named(SCENARIO_TITLES[name] for name in paper_table.values('scenario'))
-    return board.table(paper_table, columns, rows, said, 'task, model, stage')
-
-
-def staged(
-    board: Board, paper_table: PaperTable, first: Board | None, tasks: Sequence[str]
-) -> dict[tuple[str, str], Staged]:
-    """The main score after both stages by (task, model), in the settings of a paper table.
-
-    `first` has the same runs after their first stage; it is None where no run has two stages.
-    """
-    if first is None:
-        return {}
-    score, scenarios, made = board.main_score(), paper_table.values('scenario'), {}
-    for task, model in itertools.product(tasks, board.models(scenarios)):
-        places = [((scenario, model), board.tasks(scenario, task)) for scenario in scenarios]
-        before, after = (
-            [b.cell(*place, score, _DECIMALS) for place in places] for b in (first, board)
-        )
-        pairs = [(first.systems.get(key), board.systems.get(key), tasks) for key, tasks in places]
-        made[task, model] = Staged(before, after, comparisons.pooled(pairs, score))
-    return made
+        f'for the settings of one task and model (Holm); * marks those below {LEVEL}.'
+    ]
+    if material.is_official:
+        said.append(f'Rows marked paper: its ensemble metric, not {score}.')
+    columns = Column.named(SCENARIO_TITLES[name] for name in scenarios)
+    return material.table(paper_table, columns, rows, said, 'task, model, stage'), rows
 
 
 # --------------------------------------------------------------------------------------- figures
@@ -148,68 +121,55 @@ class Bars(NamedTuple):
     labels: Mapping[str, str] = {}
 
 
-def settings(board: Board, paper_table: PaperTable) -> Figure:
+def settings(material: Material, paper_table: PaperTable) -> Figure:
     """Bars of each model in four settings, a panel a task: figure 3 of arXiv:2108.07140."""
-    score, scenarios = board.main_score(), paper_table.values('scenario')
+    score, scenarios = material.main_score, paper_table.values('scenario')
     titles = [SCENARIO_TITLES[scenario] for scenario in scenarios]
-    shown = _models(board, scenarios)
-    panels, rows = [], []
-    for task in board.benchmark.tasks:
-        heights, marks = {}, {}
-        for model in board.models(scenarios):
-            places = [((scenario, model), board.tasks(scenario, task)) for scenario in scenarios]
-            ours = [board.cell(*place, score, 2) for place in places]
-            theirs = [board.paper_cell(*place, score, 2) for place in places]
-            rows.append(Compared((task, model), ours, theirs))
-            if model in shown:
-                heights[model], marks[model] = map(_numbers, (ours, theirs))
-        panels.append(Bars(task.upper(), titles, heights, marks))
-    said = [f'{score}, averaged over languages; a mean needs all of them.']
-    table = board.table(paper_table, Column.named(titles), rows, said)
-    return _bars(paper_table, table, panels, ('setting', score), 3)
-
-
-def matrices(board: Board, paper_table: PaperTable) -> Figure:
-    """A matrix of languages for each task and model: figure 4."""
-    score, scenarios = board.main_score(), paper_table.values('scenario')
-    decimals = 1 if score == board.benchmark.scores[0] else 2
-    languages, shown = board.benchmark.languages, _models(board, scenarios)
-
-    def cell_of(read: Callable[..., Cell], task: str, model: str, source: str, target: str) -> Cell:
-        scenario = 'mono' if source == target else 'cross'
-        tasks = (board.benchmark.task_name(task, source, target),)
-        return read((scenario, model), tasks, score, decimals)
-
-    panels: dict[str, list[list[Cell]]] = {}
     rows = []
-    for task in board.benchmark.tasks:
-        of_task = {
-            model: [
-                [[cell_of(read, task, model, a, b) for b in languages] for a in languages]
-                for read in (board.cell, board.paper_cell)
+    for task, model in itertools.product(material.benchmark.tasks, material.models(scenarios)):
+        places = [((scenario, model), material.tasks_of(scenario, task)) for scenario in scenarios]
+        rows.append(compared((task, model), *material.both(places, score)))
+    said = [f'{score}, averaged over languages; a mean needs all of them.']
+    table = material.table(paper_table, Column.named(titles), rows, said)
+    shown = _models(material, scenarios)
+    panels = _panels([of for of in rows if of[0].labels[1] in shown], titles, 1)
+    return bars(paper_table, table, panels, ('setting', score), 3)
+
+
+def matrices(material: Material, paper_table: PaperTable) -> Figure:
+    """A matrix of languages for each task and model: figure 4."""
+    score, scenarios = material.main_score, paper_table.values('scenario')
+    decimals = 1 if score == material.benchmark.scores[0] else 2
+    languages, shown = material.benchmark.languages, _models(material, scenarios)
+    name = material.benchmark.task_name
+    rows, panels = [], dict[str, list[list[Cell]]]()
+    for task in material.benchmark.tasks:
+        by_model: dict[str, list[tuple[list[Cell], list[Cell]]]] = {}
+        for model, source in itertools.product(material.models(scenarios), languages):
+            places = [
+                (('mono' if source == to else 'cross', model), (name(task, source, to),))
+                for to in languages
             ]
-            for model in board.models(scenarios)
-        }
-        for model, both in of_task.items():
-            for source, ours, theirs in zip(languages, *both, strict=True):
-                rows.append(Compared((task, model, source), ours, theirs))
+            both = material.both(places, score, decimals)
+            rows.append(compared((task, model, source), *both))
+            by_model.setdefault(model, []).append(both)
         for place, whose in enumerate(('', ' (paper)')):
-            made = {model: both[place] for model, both in of_task.items() if model in shown}
+            made = {model: [of[place] for of in by_model[model]] for model in shown}
             if not all(cell.is_missing for cells in made.values() for row in cells for cell in row):
                 panels |= {f'{task.upper()} {model}{whose}': of for model, of in made.items()}
     said = [f'{score}. A row is the source language, a column the target.']
-    table = board.table(paper_table, [Column('into', to) for to in languages], rows, said)
+    table = material.table(paper_table, [Column('into', to) for to in languages], rows, said)
     across, side = max(1, len(shown)), 0.5 * len(languages) + 0.55
     size = side * across + 1.0, (side + 0.25) * -(-len(panels) // across)
 
     def paint(figure: 'Canvas') -> None:
         from xlbench.reporting import drawing
 
-        numbers = [[_numbers(row) for row in cells] for cells in panels.values()]
-        known = [x for table in numbers for row in table for x in row if not math.isnan(x)]
+        values = [[numbers(row) for row in cells] for cells in panels.values()]
+        known = [x for table in values for row in table for x in row if not math.isnan(x)]
         limits = (min(known), max(known)) if known else (0.0, 1.0)  # One scale of shades for all.
         axes = drawing.panels(figure, len(panels), across)
-        for (title, cells), table, one in zip(panels.items(), numbers, axes, strict=True):
+        for (title, cells), table, one in zip(panels.items(), values, axes, strict=True):
             texts = [list(map(str, row)) for row in cells]
             image = drawing.heat_map(one, table, texts, languages, languages, limits)
             one.set_aspect('equal')
@@ -221,96 +181,91 @@ def matrices(board: Board, paper_table: PaperTable) -> Figure:
     return Figure(paper_table.name.replace(' ', ''), table, size, paint)
 
 
-def stage_bars(
-    board: Board,
-    paper_table: PaperTable,
-    made: Mapping[tuple[str, str], Staged],
-    names: Sequence[str],
-) -> Figure:
+def stage_bars(material: Material, paper_table: PaperTable) -> Figure:
     """Bars after the first stage and after the second, a panel a task and model: figure 5."""
-    table = stages(board, paper_table, made, names)
-    titles = [SCENARIO_TITLES[scenario] for scenario in paper_table.values('scenario')]
-    panels = []
-    made = {key: of for key, of in made.items() if not all(cell.is_missing for cell in of.first)}
-    for (task, model), one in made.items():
-        heights = dict(zip(names, map(_numbers, (one.first, one.last)), strict=True))
-        labels = dict(zip(titles, one.marks, strict=True))
-        panels.append(Bars(f'{task.upper()} {model}', titles, heights, {}, labels))
-    across = len({model for _, model in made})
-    return _bars(paper_table, table, panels, ('setting', board.main_score()), across)
+    table, rows = _of_stages(material, paper_table)
+    panels = _panels(rows, [column.label for column in table.columns], 2)
+    panels = [one for one in panels if not _is_empty(one.heights[material.stages[0]])]
+    return bars(paper_table, table, panels, ('setting', material.main_score))
 
 
-def translation(board: Board, paper_table: PaperTable) -> Figure:
+def translation(material: Material, paper_table: PaperTable) -> Figure:
     """Cross-lingual models beside chains that translate what they generate: figure 6."""
-    score = board.main_score()
-    pairs = board.benchmark.pairs('cross', paper_table.values('source'))
-    ways = ('cross-lingual', 'generate, then translate')
+    score, benchmark = material.main_score, material.parallel
+    chains = [model for scenario, model in material.systems if not scenario]
+    pairs = benchmark.pairs('cross', paper_table.values('source'))
     titles = [f'{source}-{target}' for source, target in pairs]
-    panels, rows = [], []
-    for task in board.benchmark.tasks:
-        for model in dict.fromkeys((*_models(board, ('cross',)), *board.chains)):
-            tasks = [(board.benchmark.task_name(task, *pair),) for pair in pairs]
-            key, chain = ('cross', model), board.chains.get(model)
-            cross = [board.cell(key, one, score, 2) for one in tasks]
-            chained = [chain.cell(score, one, 2) if chain else Cell() for one in tasks]
-            printed = [board.paper_cell(key, one, score, 2) for one in tasks]
-            tests = comparisons.pooled([(chain, board.systems.get(key), t) for t in tasks], score)
-            texts = [Cell(text=p_text(p, difference)) for difference, p in tests]
-            rows.append(Compared((task, model, ways[0]), cross, printed))
-            rows.append(Compared((task, model, ways[1]), chained))
-            rows.append(Compared((task, model, 'p-value'), texts, kind='p'))
-            if not all(cell.is_missing for cell in (*cross, *chained)):
-                heights = dict(zip(ways, map(_numbers, (cross, chained)), strict=True))
-                labels = dict(zip(titles, ('*' * (p < LEVEL) for _, p in tests), strict=True))
-                marks = {ways[0]: _numbers(printed)}
-                panels.append(Bars(f'{task.upper()} {model}', titles, heights, marks, labels))
+    models = dict.fromkeys((*_models(material, ('cross',)), *chains))
+    rows = []
+    for task, model in itertools.product(benchmark.tasks, models):
+        tasks = [(benchmark.task_name(task, *pair),) for pair in pairs]
+        cross, chain = ('cross', model), ('', model)
+        ours = material.both([(cross, of) for of in tasks], score)
+        chained = [material.cell(chain, of, score) for of in tasks]
+        pair = material.systems.get(chain), material.systems.get(cross)
+        p_values = comparisons.pooled([(*pair, of) for of in tasks], score)
+        rows.append(compared((task, model, 'cross-lingual'), *ours))
+        rows.append(compared((task, model, 'generate, then translate'), chained))
+        rows.append(compared((task, model, _P_VALUE), p_values, kind='p'))
     said = (
         f'{score}; p-values of two-sided paired t-tests over examples, corrected for the pairs of '
         'a task and model (Holm).',
-        *([] if board.chains else ['There is no chain (xlbench translate chain) yet.']),
+        *([] if chains else ['There is no chain (xlbench translate chain) yet.']),
     )
-    across = len({panel.title.partition(' ')[2] for panel in panels})
-    table = board.table(paper_table, Column.named(titles), rows, said)
-    return _bars(paper_table, table, panels, ('languages', score), across)
+    table = material.table(paper_table, Column.named(titles), rows, said)
+    panels = _panels(rows, titles, 2)
+    panels = [one for one in panels if not all(map(_is_empty, one.heights.values()))]
+    return bars(paper_table, table, panels, ('languages', score))
 
 
-def correlations(paper_table: PaperTable, numbers: Table) -> Figure:
-    """Bars of how each score correlates with ratings: figures 2 and 7."""
-    groups = [column.label for column in numbers.columns]
-    heights = {row.name: _numbers(row.cells) for row in numbers.rows}
-    labels = ('rating', 'Pearson correlation')
-    return _bars(paper_table, numbers, [Bars('', groups, heights)], labels, 1)
-
-
-def side_by_side(paper_table: PaperTable, numbers: Table) -> Figure:
-    """Bars of a few systems, a panel a score, as scores differ in size."""
-    panels = [
-        Bars(column.label, [''], {row.name: _numbers([row.cells[place]]) for row in numbers.rows})
-        for place, column in enumerate(numbers.columns)
-    ]
-    return _bars(paper_table, numbers, panels, ('', ''), len(panels))
-
-
-def _models(board: Board, scenarios: Sequence[str]) -> list[str]:
+def _models(material: Material, scenarios: Sequence[str]) -> list[str]:
     """The models that have a run in one of the settings, or numbers of the paper beside ours."""
-    has = {model for scenario, model in board.systems if scenario in scenarios}
-    has |= {*board.benchmark.paper_models} if board.is_official else set()
-    return [model for model in board.models(scenarios) if model in has]
+    has = {model for scenario, model in material.systems if scenario in scenarios}
+    has |= {*material.benchmark.paper_models} if material.is_official else set()
+    return [model for model in material.models(scenarios) if model in has]
 
 
-def _numbers(cells: Sequence[Cell]) -> list[float]:
+def numbers(cells: Iterable[Cell]) -> list[float]:
+    """The values of cells, as they are drawn: NaN for none."""
     return [math.nan if cell.value is None else cell.value for cell in cells]
 
 
-def _bars(
+def _is_empty(heights: Sequence[float]) -> bool:
+    return all(map(math.isnan, heights))
+
+
+def _panels(rows: Iterable[list[Row]], groups: Sequence[str], depth: int) -> list[Bars]:
+    """Panels of rows that `compared` made: as many first labels are the title, the next a series.
+
+    Rows of p-values have the labels of the groups as their marks.
+    """
+    panels: dict[str, tuple[dict[str, list[float]], dict[str, list[float]], dict[str, str]]] = {}
+    for ours, *paper in rows:
+        title = ' '.join((ours.labels[0].upper(), *ours.labels[1:depth]))
+        heights, marks, labels = panels.setdefault(title, ({}, {}, {}))
+        if ours.kind == 'p':
+            labels |= dict(zip(groups, (cell.mark for cell in ours.cells), strict=True))
+        else:
+            series = ours.labels[depth]
+            heights[series] = numbers(ours.cells)
+            if paper:
+                marks[series] = numbers(paper[0].cells)
+    return [Bars(title, groups, *of_panel) for title, of_panel in panels.items()]
+
+
+def bars(
     paper_table: PaperTable,
-    numbers: Table,
+    table: Table,
     panels: Sequence[Bars],
     labels: tuple[str, str],
-    across: int,
+    across: int = 0,
 ) -> Figure:
-    """A figure of bars; `labels` are those of its axes, `across` the panels in a row."""
-    if across < 2:  # Of one model: its tasks side by side.
+    """A figure of bars; `labels` are those of its axes, `across` the panels in a row.
+
+    By default a row has the models of a task, or of one model its tasks.
+    """
+    across = across or len({panel.title.partition(' ')[2] for panel in panels})
+    if across < 2:
         across = max(1, min(_PANELS, len(panels)))
     series = list(dict.fromkeys(s for panel in panels for s in panel.heights))
     wide = max((len(panel.groups) for panel in panels), default=0) * max(len(series), 2)
@@ -333,7 +288,7 @@ def _bars(
             frameon=False,
         )  # fmt: skip
 
-    return Figure(paper_table.name.replace(' ', ''), numbers, size, paint)
+    return Figure(paper_table.name.replace(' ', ''), table, size, paint)
 
 
 def _draw_panel(axes: 'Axes', panel: Bars, series: Sequence[str]) -> None:
