@@ -50,8 +50,16 @@ def lines_of(result: Figures) -> Iterator[str]:
             f'per device: parameters {amount(state["parameters"])}, optimizer state '
             f'{amount(state["optimizer_state"])}'
         )
-    if result.get('hours'):
-        yield from _hours_lines(result['hours'], result['plan'])
+    if hours := result.get('hours'):
+        compiled = '' if result['plan']['programs'] else 'nothing was compiled: '
+        yield (
+            f"the model's own products of a step (three forward passes) "
+            f'{quantity(result["plan"]["model_flops"], "FLOP")}; {compiled}at an MFU of '
+            f'{hours["mfu"]:.0%}, which is assumed, a step takes '
+            f'{1e3 * hours["step_seconds"]:.3g} ms'
+        )
+        for name, number in hours['stages'].items():
+            yield f'{name}: {duration(3600 * number)}; evaluations come on top'
     fits = {True: 'it fits', False: 'it does NOT fit', None: 'whether it fits is not known'}
     yield fits[result['fits']]
     for entry in result['tried']:
@@ -86,17 +94,6 @@ def _plan_lines(plan: Figures, device: Described) -> Iterator[str]:
         yield f'held whole by every device: {line}'
     if len(lines) > MOST:
         yield f'  and {len(lines) - MOST} smaller ones'
-
-
-def _hours_lines(hours: Figures, plan: Figures) -> Iterator[str]:
-    compiled = '' if plan['programs'] else 'nothing was compiled: '
-    yield (
-        f"the model's own products of a step (three forward passes) "
-        f'{quantity(plan["model_flops"], "FLOP")}; {compiled}at an MFU of '
-        f'{hours["mfu"]:.0%}, which is assumed, a step takes {1e3 * hours["step_seconds"]:.3g} ms'
-    )
-    for name, number in hours['stages'].items():
-        yield f'{name}: {duration(3600 * number)}; evaluations come on top'
 
 
 def _program_lines(program: Figures, plan: Figures, device: Described) -> Iterator[str]:

@@ -265,7 +265,7 @@ def study(
     if compiled is None:
         needed = program['refused']['needed']
         return program | {'memory': {'needed': needed and needed + also}, 'estimate': {}}
-    program['memory'] = _memory(compiled, also, _held_by_process(job.mesh))
+    program['memory'] = _memory(compiled, also, job.mesh)
     program['fits'] = (
         None if device.capacity is None else program['memory']['needed'] <= device.capacity
     )
@@ -287,22 +287,18 @@ def study(
     return program
 
 
-def _held_by_process(mesh: Mesh) -> int | None:
-    """Bytes of each device that a process takes beside its arrays; None where nobody knows.
+def _memory(compiled: jax.stages.Compiled, also: int, mesh: Mesh) -> dict[str, int | None]:
+    """Bytes of one device by the compiler, and 'needed' with all beside them.
 
-    That is Python, jax, and the programs that were compiled: CPU devices share the machine's memory
-    with them. This process has no arrays, and the same programs: it holds as much as a process that
-    trains would.
+    'process' is Python, jax, and the programs that were compiled, None where nobody knows: CPU
+    devices share the machine's memory with them. This process has no arrays, and the same programs:
+    it holds as much as a process that trains would.
     """
-    if mesh.devices.flat[0].platform != 'cpu':
-        return 0
-    machine.return_freed_memory()  # What the compiler needed for a while, training reuses.
-    held = machine.held_memory()
-    return held and held // mesh.size
-
-
-def _memory(compiled: jax.stages.Compiled, also: int, process: int | None) -> dict[str, int | None]:
-    """Bytes of one device by the compiler, and 'needed' with all beside them."""
+    process: int | None = 0
+    if mesh.devices.flat[0].platform == 'cpu':
+        machine.return_freed_memory()  # What the compiler needed for a while, training reuses.
+        held = machine.held_memory()
+        process = held and held // mesh.size
     memory = compiled.memory_analysis()
     sizes = {
         key: getattr(memory, f'{key}_size_in_bytes')
