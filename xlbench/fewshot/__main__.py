@@ -43,7 +43,7 @@ def main(argv: Sequence[str]) -> None:
     cluster.keep_programs()
     sweep.sweep(config, workdir, joined)
     if folder := command.report_folder(argv):
-        print('\n'.join(report.write([Sweep.read(workdir)], folder)))
+        print('\n'.join(report.write([Sweep(workdir)], folder)))
 
 
 if __name__ == '__main__':

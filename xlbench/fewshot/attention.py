@@ -233,7 +233,7 @@ def table(made: Sequence[Change], top: int = 10) -> Table:
 def main(argv: Sequence[str]) -> None:
     """Runs a command line, the program's name first."""
     flags = CommandLine('fewshot attention', __doc__, FLAGS).parse(argv[1:])
-    sweep = Sweep.read(flags.workdir)
+    sweep = Sweep(flags.workdir)
     task, language = sweep.task, flags.lang
     if topics.is_tagging(task):
         raise UserError(f'{flags.workdir} has the task {task}, which labels words instead of [CLS]')

@@ -151,7 +151,7 @@ def _of_sweeps(
 
 def _read_sweeps(made: Made) -> list[Sweep]:
     folders = dict.fromkeys(folder for of_one in made.values() for folder in of_one)
-    return [Sweep.read(str(one)) for one in folders if (one / 'results.jsonl').is_file()]
+    return [Sweep(str(one)) for one in folders if (one / 'results.jsonl').is_file()]
 
 
 def _of_buckets(made: Mapping[str, Made]) -> dict[str, dict[tuple[str, Group], dict[str, float]]]:

@@ -240,7 +240,7 @@ def _of_sweeps(
     """The tables and figures of sweeps, and of other source models, of few-shot transfer."""
     folders = list(dict.fromkeys(folder for of_one in made.values() for folder in of_one))
     searched = [str(folder) for folder in folders if not (folder / 'results.jsonl').is_file()]
-    sweeps = [Sweep.read(str(folder)) for folder in folders if str(folder) not in searched]
+    sweeps = [Sweep(str(folder)) for folder in folders if str(folder) not in searched]
     if 'attention' in table.made_by and sweeps:
         from xlbench.fewshot import attention  # With jax, which no other table needs.
 
