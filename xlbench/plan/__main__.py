@@ -154,7 +154,7 @@ def make_plan(
     labels = num_labels or config.model.get('num_labels') or 2
 
     def make(config: ConfigDict) -> study.Job:
-        return study.make_job(config, devices, size, labels)
+        return study.Job(config, devices, size, labels)
 
     job = make(config)
     libtpu = metadata.version('libtpu') if topology_lib.is_tpu(topology) else 'not used'
