@@ -101,6 +101,7 @@ class Corpus:
       labels: the labels' texts, by id; a model may have further ones behind those of the task.
       of_words: whether each word has a label, and not the text.
       token_ids: [U] int32, the vocabulary's id of each compact id.
+      test_size: number of examples of `test`.
     """
 
     def __init__(
@@ -131,6 +132,7 @@ class Corpus:
         self._compact = np.zeros(self._conventions.vocab_size, np.int32)
         self._compact[self.token_ids] = np.arange(len(self.token_ids))
         self._ids_of: dict[int, tuple[np.ndarray, int]] = {}
+        self.test_size = len(results.drawn(len(test), adapt.test_examples))
 
     @property
     def about_test(self) -> str:
@@ -213,16 +215,8 @@ class Corpus:
     @functools.cached_property
     def test(self) -> EvalSet:
         """Returns the test set, or what is taken of it."""
-        return self._eval_set([self._records['test'][i] for i in self._of_test])
-
-    @property
-    def test_size(self) -> int:
-        """Counts the examples of `test`, without making its arrays."""
-        return len(self._of_test)
-
-    @property
-    def _of_test(self) -> Sequence[int]:
-        return results.drawn(len(self._records['test']), self._adapt.test_examples)
+        numbers = results.drawn(len(self._records['test']), self._adapt.test_examples)
+        return self._eval_set([self._records['test'][i] for i in numbers])
 
     def _by_bucket(self, split: prepared.Prepared) -> list[list[Example]]:
         """Returns the examples of each bucket; UserError if one is asked for that there is not."""
