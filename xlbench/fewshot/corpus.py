@@ -49,17 +49,13 @@ class EvalSet:
     W is the number of examples for classification. For tagging it is that of words, sentence after
     sentence, and a separator behind each sentence, as metrics.tagging.Chunks.compare takes them;
     words that are not scored, because they did not fit or by their tag, are left out.
-
-    Attributes:
-      batches: features of the view, [batches, rows, ...] of each shape; rows without an example are
-        empty.
-      gold: [W] int32, the right labels; -1 at separators.
-      take: [W] int32, where each is predicted: in the [rows] of all batches one after another,
-        for tagging in their [rows * width]; -1 at separators.
     """
 
+    # Features of the view, [batches, rows, ...] of each shape; rows without an example are empty.
     batches: tuple[dict[str, np.ndarray], ...]  # Arrays of jax once they are on devices.
-    gold: np.ndarray
+    gold: np.ndarray  # [W] int32, the right labels; -1 at separators.
+    # [W] int32, where each is predicted: in the [rows] of all batches one after another, for
+    # tagging in their [rows * width]; -1 at separators.
     take: np.ndarray
 
     def each(self) -> Iterator[dict[str, np.ndarray]]:

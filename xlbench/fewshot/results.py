@@ -54,41 +54,26 @@ class Group(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One adaptation, or the model as it is (shots 0); its result is filled in later.
+    """One adaptation, or the model as it is (shots 0); its result is filled in later."""
 
-    Attributes:
-      task: of the benchmark: 'udpos'.
-      shots: K; 0 for zero-shot rows, which have no bucket, learning rate and seed.
-      method: one of settings.METHODS, ZERO_SHOT, or PROMPT.
-      start: 'source', or 'none' for a model without source training.
-      seed: of dropout, of the order of examples and of fresh heads.
-      score: on the test set, 0 to 100.
-      metric: the name of that score.
-      dev_score: the best on the dev set, 0 to 100; None without one.
-      best_epoch: the epoch whose parameters were scored, counted from 1.
-      examples: how many the bucket has.
-      status: 'done', or 'empty' for a bucket without an example, which has no score; 'planned'
-        before.
-      curve: score on the dev set after each epoch.
-    """
-
-    task: str
+    task: str  # Of the benchmark: 'udpos'.
     language: str
-    shots: Count
+    shots: Count  # K; 0 for zero-shot rows, which have no bucket, learning rate and seed.
     bucket: Count | None
-    method: str
-    start: str
+    method: str  # One of settings.METHODS, ZERO_SHOT, or PROMPT.
+    start: str  # 'source', or 'none' for a model without source training.
     learning_rate: float | None
-    seed: Count | None
+    seed: Count | None  # Of dropout, of the order of examples and of fresh heads.
     _: dataclasses.KW_ONLY
-    score: float | None = None
-    metric: str
-    dev_score: float | None = None
-    best_epoch: Count | None = None
+    score: float | None = None  # On the test set, 0 to 100.
+    metric: str  # The name of that score.
+    dev_score: float | None = None  # The best on the dev set, 0 to 100; None without one.
+    best_epoch: Count | None = None  # Whose parameters were scored, counted from 1.
     epochs: Count | None = None
-    examples: Count | None = None
+    examples: Count | None = None  # How many the bucket has.
+    # 'done', or 'empty' for a bucket without an example, which has no score; 'planned' before.
     status: str = 'planned'
-    curve: tuple[float, ...] = ()
+    curve: tuple[float, ...] = ()  # Score on the dev set after each epoch.
 
     @property
     def key(self) -> Key:

@@ -67,25 +67,16 @@ class _Config(msgspec.Struct):
 
 
 class About(msgspec.Struct):
-    """The part of a sweep's config.json that is read; None is what earlier versions lack.
-
-    Attributes:
-      asked: what each command that added to the sweep asked for.
-      data: 'sample' or 'files'.
-      cwd: where the sweep was begun.
-      contents: '<task>/<split>' -> `Prepared.content` of what was read.
-      examples: '<task>/<split>' -> number of examples.
-      devices: the mesh, in words.
-    """
+    """The part of a sweep's config.json that is read; None is what earlier versions lack."""
 
     config: _Config = msgspec.field(default_factory=_Config)
-    asked: list[_Adapt] | None = None
-    data: str | None = None
-    cwd: str | None = None
-    contents: dict[str, str] | None = None
-    examples: dict[str, int] | None = None
+    asked: list[_Adapt] | None = None  # By each command that added to the sweep.
+    data: str | None = None  # 'sample' or 'files'.
+    cwd: str | None = None  # Where the sweep was begun.
+    contents: dict[str, str] | None = None  # '<task>/<split>' -> `Prepared.content`.
+    examples: dict[str, int] | None = None  # '<task>/<split>' -> number of examples.
     git: str | None = None
-    devices: str | None = None
+    devices: str | None = None  # The mesh, in words.
     dtype: str | None = None
     versions: dict[str, str] | None = None
 
@@ -323,22 +314,16 @@ class _Training(msgspec.Struct):
 
 @dataclasses.dataclass(frozen=True)
 class SourceTraining:
-    """One source training, as far as its workdir tells; None is what it does not say.
-
-    Attributes:
-      learning_rate: of the last stage, at its highest.
-      epochs: over the training examples.
-      dev: score on the source language's dev set, and of how many examples, at the step that is
-        adapted; or a sentence on why that is not known.
-      test: likewise, on its test set.
-    """
+    """One source training, as far as its workdir tells; None is what it does not say."""
 
     workdir: pathlib.Path
-    learning_rate: float | None
+    learning_rate: float | None  # Of the last stage, at its highest.
     batch_size: int | None
-    epochs: float | None
+    epochs: float | None  # Over the training examples.
+    # Score on the source language's dev set, and of how many examples, at the step that is adapted;
+    # or a sentence on why that is not known.
     dev: tuple[float | None, int] | str
-    test: tuple[float | None, int] | str
+    test: tuple[float | None, int] | str  # Likewise, on its test set.
 
 
 def read_source(workdir: pathlib.Path, task: str, language: str) -> SourceTraining | str:
