@@ -152,11 +152,8 @@ class Suite:
 
         The others have the attribute `several_references`, and take lists of texts as targets.
         """
-        return [
-            member.label
-            for member in self._members
-            if not getattr(member.metric, 'several_references', False)
-        ]
+        takes = 'several_references'
+        return [m.label for m in self._members if not getattr(m.metric, takes, False)]
 
     def score(
         self, targets: Targets, n_best: Sequence[Sequence[str]], taken: Iterable[str] = ()

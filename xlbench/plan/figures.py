@@ -107,14 +107,16 @@ def _program_lines(program: Figures, plan: Figures, device: Described) -> Iterat
         limit = f' of the {amount(usable)} that it may use' if usable else limit
         yield f'  the compiler refuses it: at least {amount(memory["needed"])}{limit}{kept}'
         return
+    count, process = device['count'], ''
+    if memory['process'] != 0:
+        what = f'share of {count} in the process' if count > 1 else 'process'
+        process = f', {what} (Python, jax, compiled programs) {amount(memory["process"])}'
     yield (
         f'  memory: arguments {amount(memory["argument"])}, output {amount(memory["output"])} '
         f'(of it in place {amount(memory["alias"])}), activations and temporaries '
         f'{amount(memory["temp"])}, code {amount(memory["generated_code"])}{kept}'
-        f'{_process(memory["process"], device["count"])}; '
-        f'together {amount(memory["needed"])}{limit}'
+        f'{process}; together {amount(memory["needed"])}{limit}'
     )
-    count = device['count']
     yield (
         f'  products of the program {quantity(program["matmul_flops"], "FLOP")} on all '
         f'devices, {quantity(program["matmul_flops"] / count, "FLOP")} each; the compiler '
@@ -151,14 +153,6 @@ def _program_lines(program: Figures, plan: Figures, device: Described) -> Iterat
             f'{program["unknown_trips"]} round(s) each'
         )
     yield from _estimate_lines(program['estimate'], at_peak)
-
-
-def _process(size: int | None, devices: int) -> str:
-    """Describes the process, of which a device has this many bytes; '' where it has none."""
-    if size == 0:
-        return ''
-    what = f'share of {devices} in the process' if devices > 1 else 'process'
-    return f', {what} (Python, jax, compiled programs) {amount(size)}'
 
 
 def _cut(text: str, most: int = 70, *, end: bool = False) -> str:
