@@ -6,6 +6,7 @@ Every number of a group is over its buckets, with the learning rate that is best
 
 import collections
 import dataclasses
+import functools
 import hashlib
 import itertools
 import json
@@ -104,7 +105,6 @@ class Sweep:
       source: a hash of that: sweeps that adapt the same model have the same.
       source_examples: how many it was trained with, by '<task>/<split>'.
       searched: workdirs of source models that were trained to be compared, not adapted.
-      groups: the adaptations of each group.
     """
 
     def __init__(self, workdir: str | pathlib.Path):
@@ -143,10 +143,12 @@ class Sweep:
         self._contents = {**(trained.contents or {}), **(self.about.contents or {})}
         found = [] if named else sorted(folder.glob('source-*'))
         self.searched = [one for one in found if untrusted.file(one, 'config.json')]
-        self.groups = {
-            group: Adaptations(self, group, [*of_group])
-            for group, of_group in itertools.groupby(self.rows, lambda row: row.group)
-        }
+
+    @functools.cached_property
+    def groups(self) -> dict[Group, 'Adaptations']:
+        """Returns the adaptations of each group."""
+        by_group = itertools.groupby(self.rows, lambda row: row.group)
+        return {group: Adaptations(self, group, [*rows]) for group, rows in by_group}
 
     @property
     def max_tokens(self) -> int:
