@@ -174,7 +174,7 @@ def test_every_adaptation_has_a_row(run):
 def test_scores_are_those_of_the_predictions_on_disk(run):
     """By the metric that evaluates texts, from the labels' names."""
     view, workdir = run
-    found = Sweep.read(workdir)
+    found = Sweep(workdir)
     metric = metrics.Classification() if view == 'classification' else metrics.ChunkF1()
     for row in found.rows:
         if row.status == 'done':
@@ -343,7 +343,7 @@ def test_a_sweep_grows_to_the_bytes_of_one_begun_with_everything(run, root, tmp_
     assert [block['languages'] for block in about['asked']] == [['fr'], ['de', 'fr'], ['de', 'fr']]
     log = (workdir / 'log.txt').read_text()
     assert '2 other results, which this command does not need, are kept' in log
-    for table in systems.systems([Sweep.read(workdir)])[0].groups.values():
+    for table in systems.systems([Sweep(workdir)])[0].groups.values():
         assert not table.missing
 
     # What has been asked for before is finished, also where it was less.
@@ -430,7 +430,7 @@ def test_the_best_learning_rate_of_source_training_is_adapted(root, tmp_path, ca
         rates[name] = about['config']['stages']['source']['optimizer']['learning_rate']
         assert about['labels'] == [*tiny_labels.LABELS['tagging'], '<PAD>']
     assert rates == {'source': 0.003, 'source-1e-07': 1e-7}
-    found = Sweep.read(workdir)
+    found = Sweep(workdir)
     assert found.test_set('de').labels[-1] == '<PAD>' and len(found.rows) == 3
     [system] = systems.systems([found])
     table = tables.source(system)
@@ -467,7 +467,7 @@ def test_a_finished_source_model_is_adapted_as_one_trained_here(run, root, tmp_p
     assert len(own) == 1 + 2 * tiny_labels.BUCKETS and len(moved) == 1 + tiny_labels.BUCKETS
     assert all(row == wanted[tuple(row[key] for key in keys)] for row in moved)
     # Hidden states that are computed once are those of the whole model.
-    found = Sweep.read(workdir)
+    found = Sweep(workdir)
     unmoved = [row for row in found.rows if row.learning_rate == still and row.status == 'done']
     for row in unmoved:
         predicted = found.predicted(row)

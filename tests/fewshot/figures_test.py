@@ -56,7 +56,7 @@ def sweep_of(folder, rows, root='nowhere', data='files'):
 
 def of_rows(folder, rows, **fields):
     sweep_of(folder, [(one, None) for one in rows], **fields)
-    return Sweep.read(folder)
+    return Sweep(folder)
 
 
 @pytest.fixture(scope='module')
@@ -81,7 +81,7 @@ def words_sweep(root, tmp_path):
     rows += [(row('de', i, 40.0 + i), predicted) for i, predicted in enumerate(PREDICTED)]
     journal = sweep_of(tmp_path / 'words', rows, root, data='sample')
     journal.add_gold('udpos', 'de', np.array(GOLD), TAGS, len(TEST))
-    return Sweep.read(tmp_path / 'words')
+    return Sweep(tmp_path / 'words')
 
 
 def pictures(monkeypatch, *kinds):
@@ -199,7 +199,7 @@ def test_another_test_set_is_refused(root, tmp_path):
     rows = [(zero_row('de', 30.0), ZERO), (row('de', 0, 40.0), PREDICTED[0])]
     sweep_of(tmp_path / 'a', rows, root).add_gold('udpos', 'de', np.array(gold), TAGS, 3)
     with pytest.raises(UserError, match='not the one that was scored'):
-        figure_data.read_words(one_group(Sweep.read(tmp_path / 'a')))
+        figure_data.read_words(one_group(Sweep(tmp_path / 'a')))
 
 
 def test_confusion_is_the_mean_over_buckets():
@@ -251,7 +251,7 @@ def test_figures_of_classifiers(tmp_path):
     labels = ['contradiction', 'entailment', 'neutral']
     journal = sweep_of(tmp_path / 'a', rows)
     journal.add_gold('xnli', 'de', np.array([0, 1, 1, 2]), labels, 4)
-    drawn = figures.draw_all(systems([Sweep.read(tmp_path / 'a')]), tmp_path / 'out')
+    drawn = figures.draw_all(systems([Sweep(tmp_path / 'a')]), tmp_path / 'out')
     made = [one.file for one in drawn if one.file]
     assert made == ['figure2-xnli.svg', 'figure5-xnli.svg', 'figure6-xnli.svg']
     notes = [one.note for one in drawn if not one.file]
@@ -269,7 +269,7 @@ def test_words_that_are_not_prepared_leave_figures_out(tmp_path, monkeypatch):
     pictures(monkeypatch)
     rows = [(zero_row('de', 30.0), ZERO), (row('de', 0, 40.0), PREDICTED[0])]
     sweep_of(tmp_path / 'a', rows).add_gold('udpos', 'de', np.array(GOLD), TAGS, 3)
-    drawn = figures.draw_all(systems([Sweep.read(tmp_path / 'a')]), tmp_path / 'out')
+    drawn = figures.draw_all(systems([Sweep(tmp_path / 'a')]), tmp_path / 'out')
     assert [bool(one.file) for one in drawn] == [False, True, False, False, False, True]
     assert 'is not prepared' in drawn[2].note and '\n' not in drawn[2].note
 

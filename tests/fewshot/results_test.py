@@ -42,7 +42,7 @@ def test_a_line_that_was_cut_short_is_dropped_said_and_written_over(tmp_path, cu
     whole = path.read_bytes()
     path.write_bytes(whole[:-cut])
 
-    sweep = Sweep.read(folder)
+    sweep = Sweep(folder)
     assert list(sweep.rows) == rows[:2] and 'is incomplete' in sweep.dropped
     journal = Journal(folder)
     assert 'is incomplete' in journal.dropped and not journal.has(rows[2].key)
@@ -68,7 +68,7 @@ def test_a_full_disk_is_named_and_costs_no_more_than_a_line(tmp_path):
     journal = Journal(folder)
     assert journal.rows == rows[:1] and 'is incomplete' in journal.dropped
     journal.add(rows[1])
-    assert list(Sweep.read(folder).rows) == rows
+    assert list(Sweep(folder).rows) == rows
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_files_of_other_lines_are_refused_by_the_first_of_them(tmp_path, written
     path = folder / 'results.jsonl'
     path.write_text(written(*path.read_text().splitlines()))
     with pytest.raises(errors.UserError, match=message):
-        Sweep.read(folder)
+        Sweep(folder)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_rows_from_elsewhere_are_checked(tmp_path, change):
     path = folder / 'results.jsonl'
     path.write_text(json.dumps(json.loads(path.read_text()) | change) + '\n')
     with pytest.raises(errors.UserError, match='jsonl:1 is not a result'):
-        Sweep.read(folder)
+        Sweep(folder)
 
 
 @pytest.mark.parametrize('part', ['..', '../x', 'a/b', '', 'a-b', '.hidden', 'x\n'])
@@ -141,7 +141,7 @@ def test_predictions_come_back_with_separators(tmp_path, monkeypatch, place):
     journal.add(first, np.array([1, 1, -1, 1, -1]), 2)
     journal.add(third, np.array([0, 1, -1, 16, -1]), 2)  # More than there were to be.
 
-    sweep = Sweep.read(folder)
+    sweep = Sweep(folder)
     assert sweep.gold('de').tolist() == [0, 1, 255, 16, 255]
     assert sweep.zero_shot('de').tolist() == [0, 0, 255, 0, 255]
     assert sweep.predicted(zero).tolist() == [0, 0, 255, 0, 255]
@@ -191,7 +191,7 @@ def test_what_a_group_is_to_be_adapted_to_is_what_any_command_asked_for(tmp_path
         {'languages': ['de', 'fr'], 'shots': [1], 'buckets': [6, 8], 'methods': ['fc']},
     ]
     rows = tiny_sweep.group('de', 1, [1.0])
-    sweep = Sweep.read(tiny_sweep.write(tmp_path / 'sweep', rows, asked=asked))
+    sweep = Sweep(tiny_sweep.write(tmp_path / 'sweep', rows, asked=asked))
     groups = (('de', 1, 'fc'), ('de', 1, 'full'), ('fr', 1, 'fc'), ('fr', 2, 'fc'))
     found = [sweep.buckets(results.Group(*group)) for group in groups]
     assert found == [{0, 1, 6, 7}, {0, 1}, {6, 7}, set()]
@@ -207,7 +207,7 @@ def test_a_config_of_other_types_is_refused_in_one_line(tmp_path):
     ):
         (folder / 'config.json').write_text(config)
         with pytest.raises(errors.UserError, match=rf'config\.json.* {message}'):
-            Sweep.read(folder)
+            Sweep(folder)
 
 
 def test_progress_counts_what_this_command_has_done():
@@ -230,7 +230,7 @@ def test_the_learning_rate_has_the_best_mean_dev_score(tmp_path):
         *rates('es', [50.0, 60.0], [99.0]),  # Another bucket is to come: no comparison yet.
         *rates('ja', [None, None], [None, None]),  # No dev set.
     ]
-    sweep = Sweep.read(tiny_sweep.write(tmp_path / 'sweep', rows))
+    sweep = Sweep(tiny_sweep.write(tmp_path / 'sweep', rows))
     chosen = {group.language: stats.learning_rate for group, stats in sweep.groups.items()}
     assert chosen == {'de': 3e-5, 'fr': 1e-5, 'es': 1e-5, 'ja': 1e-5}
 
@@ -241,8 +241,8 @@ def test_rows_do_not_depend_on_the_order_in_which_adaptations_ended(tmp_path):
         *tiny_sweep.group('de', 1, [1.0, 2.0, 3.0]),
         *tiny_sweep.group('de', 2, [1.0], method='fc'),
     ]
-    one = Sweep.read(tiny_sweep.write(tmp_path / 'one', rows))
-    other = Sweep.read(tiny_sweep.write(tmp_path / 'other', rows[::-1]))
+    one = Sweep(tiny_sweep.write(tmp_path / 'one', rows))
+    other = Sweep(tiny_sweep.write(tmp_path / 'other', rows[::-1]))
     assert one.rows == other.rows == tuple(rows)
 
 
@@ -278,9 +278,9 @@ def test_sweeps_of_the_same_source_model_say_so(tmp_path):
     config = {'source': {'seed': 0}, 'source_workdir': str(own / 'source')}
     named = tiny_sweep.write(tmp_path / 'named', rows, config=config)
     third = tiny_sweep.write(tmp_path / 'third', rows)
-    sources = [Sweep.read(folder).source for folder in (own, named, third)]
+    sources = [Sweep(folder).source for folder in (own, named, third)]
     assert sources[0] == sources[1] != sources[2]
-    assert Sweep.read(named).source_config == {'seed': 7}
+    assert Sweep(named).source_config == {'seed': 7}
 
 
 def test_folders_of_the_config_start_where_the_sweep_was_run(tmp_path):
@@ -288,16 +288,16 @@ def test_folders_of_the_config_start_where_the_sweep_was_run(tmp_path):
     (tmp_path / 'there' / 'runs' / 'source').mkdir(parents=True)
     config = {'source_workdir': 'runs/source'}
     info = {'config': config, 'cwd': str(tmp_path / 'there')}
-    sweep = Sweep.read(tiny_sweep.write(tmp_path / 'sweep', rows, **info))
+    sweep = Sweep(tiny_sweep.write(tmp_path / 'sweep', rows, **info))
     assert sweep.source_workdir == tmp_path / 'there' / 'runs' / 'source'
-    gone = Sweep.read(tiny_sweep.write(tmp_path / 'gone', rows, **info | {'cwd': '/no/such'}))
+    gone = Sweep(tiny_sweep.write(tmp_path / 'gone', rows, **info | {'cwd': '/no/such'}))
     assert str(gone.source_workdir) == 'runs/source'
 
 
 def test_folders_of_other_things_are_refused_with_a_hint(tmp_path):
     tiny_sweep.write(tmp_path / 'runs' / 'sweep', tiny_sweep.group('de', 1, [1.0]))
     with pytest.raises(errors.UserError, match='did you mean its subfolder sweep'):
-        Sweep.read(tmp_path / 'runs')
+        Sweep(tmp_path / 'runs')
     with pytest.raises(errors.UserError, match=r'sweep is the workdir of a sweep .*fewshot report'):
         runs_results.read_run(tmp_path / 'runs' / 'sweep')
 
@@ -317,7 +317,7 @@ def test_the_data_of_a_sweep_is_known_by_its_examples(tmp_path, monkeypatch):
         ({f'{name}/test': content}, ''),
     ]):  # fmt: skip
         folder = tiny_sweep.write(tmp_path / f'{i}', rows, config=data, contents=contents)
-        sweep = Sweep.read(folder)
+        sweep = Sweep(folder)
         if why:
             with pytest.raises(errors.UserError, match=why):
                 sweep.open_prepared('de', 'test')

@@ -26,7 +26,7 @@ MBERT = 'google-bert/bert-base-multilingual-cased'
 
 
 def systems(tmp_path, rows, name='sweep', **info):
-    return systems_lib.systems([Sweep.read(tiny_sweep.write(tmp_path / name, rows, **info))])
+    return systems_lib.systems([Sweep(tiny_sweep.write(tmp_path / name, rows, **info))])
 
 
 def cells(table):
@@ -60,7 +60,7 @@ def official(
     about = json.loads((source / 'config.json').read_text())
     (source / 'config.json').write_text(json.dumps(about | {'examples': examples}))
     Journal(folder).add_gold(task, lang, np.zeros(3, int), ['1', '2'], test)
-    (system,) = systems_lib.systems([Sweep.read(folder)])
+    (system,) = systems_lib.systems([Sweep(folder)])
     return system
 
 
@@ -180,7 +180,7 @@ def with_source(folder, rows=None, **source):
     """The system of a sweep whose source training is there."""
     rows = rows or [zero_shot('de', 40.0), *group('de', 1, [50.0, 60.0])]
     write_source(tiny_sweep.write(folder, rows) / 'source', **source)
-    (system,) = systems_lib.systems([Sweep.read(folder)])
+    (system,) = systems_lib.systems([Sweep(folder)])
     return system
 
 
@@ -229,14 +229,14 @@ def test_source_training_and_the_search_of_its_learning_rate(tmp_path):
     assert any('One learning rate was tried' in note for note in table.notes)
     other = write_source(tmp_path / 'other', dev=80.0, rate=5e-5)
     bare = write_source(tmp_path / 'bare', dev=None, test=None, rate=7e-5)
-    (system,) = systems_lib.systems([Sweep.read(folder)], [str(other)])
+    (system,) = systems_lib.systems([Sweep(folder)], [str(other)])
     found = [(row[0], row[3], row[-1]) for _, _, row in texts(tables.source(system))]
     assert found == [('1e-05', '90.00', 'yes'), ('5e-05', '80.00', 'no')]
     assert any('2 learning rates were tried' in note for note in tables.source(system).notes)
     strange = write_source(tmp_path / 'strange', stages={'a': {'mixture': 'mtg_mono_sg_de'}})
     with pytest.raises(errors.UserError, match='strange is not a source training for a task'):
-        systems_lib.systems([Sweep.read(folder)], [strange])
-    (system,) = systems_lib.systems([Sweep.read(folder)], [bare])
+        systems_lib.systems([Sweep(folder)], [strange])
+    (system,) = systems_lib.systems([Sweep(folder)], [bare])
     assert texts(tables.source(system))[1][2][3] == '1.00'
 
 
@@ -280,12 +280,12 @@ def test_sweeps_of_one_source_model_share_a_table_others_do_not(tmp_path):
     for folder in (one, two):
         (folder / 'source').mkdir()
         (folder / 'source/config.json').write_text(json.dumps({'config': {'seed': 1}}))
-    (system,) = systems_lib.systems([Sweep.read(one), Sweep.read(two)])
+    (system,) = systems_lib.systems([Sweep(one), Sweep(two)])
     assert (system.name, len(system.sweeps)) == ('', 2)
     assert not tables.methods(system).missing
 
     other = tiny_sweep.write(tmp_path / 'more' / 'two', group('de', 1, [1.0]))
-    found = systems_lib.systems([Sweep.read(one), Sweep.read(two), Sweep.read(other)])
+    found = systems_lib.systems([Sweep(one), Sweep(two), Sweep(other)])
     assert [system.name for system in found] == ['one', 'two']
     with pytest.raises(errors.UserError, match='unknown task'):
         systems(tmp_path, group('de', 1, [1.0], task='sing'), name='strange')

@@ -170,7 +170,7 @@ def plan_of(config, **options) -> dict:
 
 
 def job_of(config):
-    return study_lib.make_job(config, devices_lib.devices_of('cpu:8'), 128, 2)
+    return study_lib.Job(config, devices_lib.devices_of('cpu:8'), 128, 2)
 
 
 @pytest.fixture(scope='module')

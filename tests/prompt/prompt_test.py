@@ -174,7 +174,7 @@ def test_a_sweep_of_a_server_that_stops_half_way(root, tmp_path, monkeypatch, fo
     # Seven test examples, without shots and with each of three buckets: nothing is asked twice.
     assert done >= 2 and len(server.asked) == len({*server.asked}) == 28
     assert server.keys == {'Bearer secret'}
-    sweep = Sweep.read(workdir)
+    sweep = Sweep(workdir)
     assert [(r.shots, r.bucket, r.method, r.start, r.score) for r in sweep.rows] == [
         (0, None, 'zero_shot', 'none', 100.0),
         *((1, bucket, 'prompt', 'none', 100.0) for bucket in range(3)),
@@ -285,16 +285,16 @@ def test_a_model_of_random_weights(root, tmp_path):
     spec = write_language_model(tmp_path)
     flags = ('--task=sib200', '--languages=de', '--shots=0', f'--cache={tmp_path / "kept"}')
     call(root, spec, tmp_path / 'w', *flags)
-    (row,) = Sweep.read(tmp_path / 'w').rows
+    (row,) = Sweep(tmp_path / 'w').rows
     assert (row.shots, row.method, row.status) == (0, 'zero_shot', 'done')
     # The label that is chosen has the highest log-probability behind the prompt.
     model = predict.load(spec, batch_size=8)
     template = templates.load('sib200', 'en')
     text = {'inputs_pretokenized': f'Satz 0 über {TOPICS[0]}.', 'targets_pretokenized': ''}
     examples = [Example(template.prompt([], text, 'de'))] * 7
-    labels = Sweep.read(tmp_path / 'w').test_set('de').labels
+    labels = Sweep(tmp_path / 'w').test_set('de').labels
     scores = model.log_probabilities(examples, labels)
-    first = Sweep.read(tmp_path / 'w').zero_shot('de', 'none')[0]
+    first = Sweep(tmp_path / 'w').zero_shot('de', 'none')[0]
     assert first == int(np.argmax(scores))
     generator = engines.Generator(spec)
     request = engines.Request('Satz', (), 4)

@@ -187,7 +187,7 @@ READERS = (
     (results.read_run, RESULT, {'config.json': {}}),
     (results.read_run, 'metrics.jsonl',
      {'config.json': {}, RESULT: {'task': 't', 'scores': {'x': 1}}}),
-    (Sweep.read, 'results.jsonl', {'config.json': {}}),
+    (Sweep, 'results.jsonl', {'config.json': {}}),
     (open_task, 'prepared/bytes/task/train/manifest.json', {}),
     (open_mixture, 'prepared/bytes/mix.json', {}),
 )  # fmt: skip

@@ -123,7 +123,7 @@ def test_a_sweep_over_shots_of_the_same_tasks(run):
     command += ['--config.adapt.dev=none', '--config.adapt.epochs=2']
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert not done.returncode, done.stderr[-2000:]
-    sweep = Sweep.read(folder / 'runs' / 'sweep')
+    sweep = Sweep(folder / 'runs' / 'sweep')
     assert [(row.task, row.language, row.shots, row.bucket) for row in sweep.rows] == [
         ('mood', 'fr', 0, None), ('mood', 'fr', 1, 0), ('mood', 'fr', 1, 1),
     ]  # fmt: skip

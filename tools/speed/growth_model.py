@@ -75,7 +75,7 @@ class Work:
     def job(self) -> study.Job:
         """Its programs, as shapes."""
         devices = jax.devices()[: self.devices]
-        return study.make_job(self.config(), devices, self.vocab_size, 2)
+        return study.Job(self.config(), devices, self.vocab_size, 2)
 
 
 # {axis: (field of Work, its sizes)}

@@ -71,7 +71,7 @@ def train(case: str, args: argparse.Namespace) -> None:
     runs.check_config(config)
     model = runs.build_model(dict(config.model), config.model.vocab_size)
     objective = objectives.build(**config.objective)
-    job = study.make_job(config, jax.devices()[:1], config.model.vocab_size, 2)
+    job = study.Job(config, jax.devices()[:1], config.model.vocab_size, 2)
     rng = np.random.default_rng(0)
     batch = {}
     for name, like in job.batch.items():

@@ -43,7 +43,7 @@ def main(argv: Sequence[str]) -> None:
     cluster.keep_programs()
     sweep.sweep(config, workdir, joined)
     if args.report:
-        print('\n'.join(report.write([Sweep.read(workdir)], args.report)))
+        print('\n'.join(report.write([Sweep(workdir)], args.report)))
 
 
 if __name__ == '__main__':

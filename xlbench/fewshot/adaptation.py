@@ -43,16 +43,12 @@ CPU_CACHE = 2**20  # Bytes of lanes that a CPU keeps near.
 
 
 class Adapted(NamedTuple):
-    """An adaptation that has ended.
-
-    Attributes:
-      predicted: [W] int32, labels of the test set in the order of its `gold`; -1 between sentences.
-      params: of the best epoch, over the whole vocabulary, where they were asked for.
-    """
+    """An adaptation that has ended."""
 
     row: Row
+    # [W] int32, labels of the test set in the order of its `gold`; -1 between sentences.
     predicted: np.ndarray
-    params: Params | None
+    params: Params | None  # Of the best epoch, over the whole vocabulary, if they were asked for.
 
 
 class Adapter:

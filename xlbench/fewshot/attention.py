@@ -46,20 +46,14 @@ FLAGS = (
 
 
 class Change(NamedTuple):
-    """The change of attention to one token, a row of the CSV file.
-
-    Attributes:
-      change: percent points of an example's attention, summed over the token's places, the mean
-        over all examples.
-      places: how often it is there, in all examples.
-      examples: how many it is in.
-    """
+    """The change of attention to one token, a row of the CSV file."""
 
     token: str
     id: int
+    # Percent points of an example's attention, summed over the token's places, the mean over all.
     change: float
-    places: int
-    examples: int
+    places: int  # How often it is there, in all examples.
+    examples: int  # How many it is in.
 
 
 def changes(
@@ -233,7 +227,7 @@ def table(made: Sequence[Change], top: int = 10) -> Table:
 def main(argv: Sequence[str]) -> None:
     """Runs a command line, the program's name first."""
     flags = CommandLine('fewshot attention', __doc__, FLAGS).parse(argv[1:])
-    sweep = Sweep.read(flags.workdir)
+    sweep = Sweep(flags.workdir)
     task, language = sweep.task, flags.lang
     if topics.is_tagging(task):
         raise UserError(f'{flags.workdir} has the task {task}, which labels words instead of [CLS]')

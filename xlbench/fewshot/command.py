@@ -113,21 +113,17 @@ def _growing(adapt: Mapping[str, Json]) -> dict[str, Json]:
 
 def _check_other_shots(workdir: str, before: Mapping[str, Json], now: Mapping[str, Json]) -> None:
     """Raises UserError if dev sets would be of other buckets than those of the sweep so far."""
-
-    def shots(contents: Mapping[str, Json]) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
-        for task, _, split in (name.partition('/') for name in contents):
-            if split.startswith('shots_'):
-                found.setdefault(task, set()).add(split.removeprefix('shots_'))
-        return found
-
-    begun, found = shots(before), shots(now)
-    for task in sorted(begun.keys() & found.keys()):
-        if begun[task] != found[task]:
-            was, is_now = (', '.join(sorted(x, key=int)) for x in (begun[task], found[task]))
+    for task in sorted({name.partition('/')[0] for name in before}):
+        place = f'{task}/shots_'
+        was, is_now = (
+            sorted((n.removeprefix(place) for n in names if n.startswith(place)), key=int)
+            for names in (before, now)
+        )
+        if was and is_now and was != is_now:
             raise UserError(
-                f'{task} had buckets of {was} shots when {workdir} was begun, and now {is_now}; '
-                'its dev sets are made of them: put those back, or choose another --workdir'
+                f'{task} had buckets of {", ".join(was)} shots when {workdir} was begun, and now '
+                f'{", ".join(is_now)}; its dev sets are made of them: put those back, or choose '
+                'another --workdir'
             )
 
 

@@ -49,17 +49,13 @@ class EvalSet:
     W is the number of examples for classification. For tagging it is that of words, sentence after
     sentence, and a separator behind each sentence, as metrics.tagging.Chunks.compare takes them;
     words that are not scored, because they did not fit or by their tag, are left out.
-
-    Attributes:
-      batches: features of the view, [batches, rows, ...] of each shape; rows without an example are
-        empty.
-      gold: [W] int32, the right labels; -1 at separators.
-      take: [W] int32, where each is predicted: in the [rows] of all batches one after another,
-        for tagging in their [rows * width]; -1 at separators.
     """
 
+    # Features of the view, [batches, rows, ...] of each shape; rows without an example are empty.
     batches: tuple[dict[str, np.ndarray], ...]  # Arrays of jax once they are on devices.
-    gold: np.ndarray
+    gold: np.ndarray  # [W] int32, the right labels; -1 at separators.
+    # [W] int32, where each is predicted: in the [rows] of all batches one after another, for
+    # tagging in their [rows * width]; -1 at separators.
     take: np.ndarray
 
     def each(self) -> Iterator[dict[str, np.ndarray]]:
@@ -101,6 +97,7 @@ class Corpus:
       labels: the labels' texts, by id; a model may have further ones behind those of the task.
       of_words: whether each word has a label, and not the text.
       token_ids: [U] int32, the vocabulary's id of each compact id.
+      test_size: number of examples of `test`.
     """
 
     def __init__(
@@ -131,6 +128,7 @@ class Corpus:
         self._compact = np.zeros(self._conventions.vocab_size, np.int32)
         self._compact[self.token_ids] = np.arange(len(self.token_ids))
         self._ids_of: dict[int, tuple[np.ndarray, int]] = {}
+        self.test_size = len(results.drawn(len(test), adapt.test_examples))
 
     @property
     def about_test(self) -> str:
@@ -213,16 +211,8 @@ class Corpus:
     @functools.cached_property
     def test(self) -> EvalSet:
         """Returns the test set, or what is taken of it."""
-        return self._eval_set([self._records['test'][i] for i in self._of_test])
-
-    @property
-    def test_size(self) -> int:
-        """Counts the examples of `test`, without making its arrays."""
-        return len(self._of_test)
-
-    @property
-    def _of_test(self) -> Sequence[int]:
-        return results.drawn(len(self._records['test']), self._adapt.test_examples)
+        numbers = results.drawn(len(self._records['test']), self._adapt.test_examples)
+        return self._eval_set([self._records['test'][i] for i in numbers])
 
     def _by_bucket(self, split: prepared.Prepared) -> list[list[Example]]:
         """Returns the examples of each bucket; UserError if one is asked for that there is not."""

@@ -29,47 +29,30 @@ Tree = TypeVar('Tree')
 
 @struct.dataclass
 class State:
-    """Lanes in their slots, [slots, ...] each.
+    """Lanes in their slots, [slots, ...] each."""
 
-    Attributes:
-      bucket, seed, learning_rate: [slots].
-      params: of the adapted part.
-      moments: Adam's.
-      best: `params` of the best epoch; None without a development set.
-      best_score: [slots, 2] int32, as `scores`.
-      best_epoch: [slots].
-      epoch: [slots], epochs done.
-      ended: [slots], nothing here moves any more.
-      scores: [slots, epochs, 2] int32, a fraction for each epoch: see `Lanes._score`.
-    """
-
-    bucket: jax.Array
+    bucket: jax.Array  # [slots], as are seed and learning_rate.
     seed: jax.Array
     learning_rate: jax.Array
-    params: Params
+    params: Params  # Of the adapted part.
     moments: optax.ScaleByAdamState
-    best: Params | None
-    best_score: jax.Array
-    best_epoch: jax.Array
-    epoch: jax.Array
-    ended: jax.Array
-    scores: jax.Array
+    best: Params | None  # `params` of the best epoch; None without a development set.
+    best_score: jax.Array  # [slots, 2] int32, as `scores`.
+    best_epoch: jax.Array  # [slots].
+    epoch: jax.Array  # [slots], epochs done.
+    ended: jax.Array  # [slots], nothing here moves any more.
+    scores: jax.Array  # [slots, epochs, 2] int32, a fraction for each epoch: see `Lanes._score`.
 
 
 @struct.dataclass
 class LaneData:
-    """The data that lanes of a number of shots read, whole on every device.
-
-    Attributes:
-      params: the start of each lane; of the embeddings only the rows that lanes train.
-      shared: by path, the parameters that lanes read besides; of embeddings the other rows.
-      shots: the buckets as Corpus.bucket_arrays has them.
-    """
+    """The data that lanes of a number of shots read, whole on every device."""
 
     dev: EvalSet | None
-    params: Params
+    params: Params  # The start of each lane; of the embeddings only the rows that lanes train.
+    # By path, the parameters that lanes read besides; of embeddings the other rows.
     shared: dict[str, Any]
-    shots: dict[str, Any]
+    shots: dict[str, Any]  # The buckets as Corpus.bucket_arrays has them.
 
 
 def assigned(slots: Sequence[Row | None]) -> dict[str, np.ndarray]:

@@ -46,7 +46,7 @@ FLAGS = (
 
 def table(workdir: str) -> str:
     """Returns the tables of one sweep that need nothing but its results."""
-    [system] = systems_lib.systems([Sweep.read(workdir)])
+    [system] = systems_lib.systems([Sweep(workdir)])
     return '\n\n'.join(map(render.screen, tables.of_results(system)))
 
 
@@ -128,7 +128,7 @@ def comma_separated(systems: Iterable[System]) -> str:
 def main(argv: Sequence[str]) -> int:
     """Runs a command line, the program's name first."""
     args = CommandLine('fewshot report', __doc__, FLAGS).parse(argv[1:])
-    sweeps = [Sweep.read(workdir) for workdir in dict.fromkeys(args.workdir)]
+    sweeps = [Sweep(workdir) for workdir in dict.fromkeys(args.workdir)]
     if args.output:
         print('\n'.join(write(sweeps, args.output, args.searched)))
     else:

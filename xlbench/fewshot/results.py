@@ -54,41 +54,26 @@ class Group(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One adaptation, or the model as it is (shots 0); its result is filled in later.
+    """One adaptation, or the model as it is (shots 0); its result is filled in later."""
 
-    Attributes:
-      task: of the benchmark: 'udpos'.
-      shots: K; 0 for zero-shot rows, which have no bucket, learning rate and seed.
-      method: one of settings.METHODS, ZERO_SHOT, or PROMPT.
-      start: 'source', or 'none' for a model without source training.
-      seed: of dropout, of the order of examples and of fresh heads.
-      score: on the test set, 0 to 100.
-      metric: the name of that score.
-      dev_score: the best on the dev set, 0 to 100; None without one.
-      best_epoch: the epoch whose parameters were scored, counted from 1.
-      examples: how many the bucket has.
-      status: 'done', or 'empty' for a bucket without an example, which has no score; 'planned'
-        before.
-      curve: score on the dev set after each epoch.
-    """
-
-    task: str
+    task: str  # Of the benchmark: 'udpos'.
     language: str
-    shots: Count
+    shots: Count  # K; 0 for zero-shot rows, which have no bucket, learning rate and seed.
     bucket: Count | None
-    method: str
-    start: str
+    method: str  # One of settings.METHODS, ZERO_SHOT, or PROMPT.
+    start: str  # 'source', or 'none' for a model without source training.
     learning_rate: float | None
-    seed: Count | None
+    seed: Count | None  # Of dropout, of the order of examples and of fresh heads.
     _: dataclasses.KW_ONLY
-    score: float | None = None
-    metric: str
-    dev_score: float | None = None
-    best_epoch: Count | None = None
+    score: float | None = None  # On the test set, 0 to 100.
+    metric: str  # The name of that score.
+    dev_score: float | None = None  # The best on the dev set, 0 to 100; None without one.
+    best_epoch: Count | None = None  # Whose parameters were scored, counted from 1.
     epochs: Count | None = None
-    examples: Count | None = None
+    examples: Count | None = None  # How many the bucket has.
+    # 'done', or 'empty' for a bucket without an example, which has no score; 'planned' before.
     status: str = 'planned'
-    curve: tuple[float, ...] = ()
+    curve: tuple[float, ...] = ()  # Score on the dev set after each epoch.
 
     @property
     def key(self) -> Key:
@@ -147,7 +132,11 @@ class Journal:
         if self.has(row.key):
             raise ValueError(f'results.jsonl already has {row.key}')
         if predicted is not None:
-            self._write_predictions(row, predicted, num_buckets)
+            path, labels = row.predictions(self._workdir), _as_bytes(predicted)
+            if row.bucket is None:
+                _save_labels(path, labels)
+            else:
+                _save_row(path, row.bucket, num_buckets, labels)
         data = (json.dumps(dataclasses.asdict(row), allow_nan=False) + '\n').encode()
         with files.naming(self._path), self._path.open('ab') as file:
             file.truncate(self._size)
@@ -180,13 +169,6 @@ class Journal:
         _save_labels(path, gold)
         note = files.as_json(msgspec.structs.asdict(test_set))
         files.write(path_of(self._workdir, task, language, suffix='.json'), note)
-
-    def _write_predictions(self, row: Row, predicted: np.ndarray, num_buckets: int) -> None:
-        path, labels = row.predictions(self._workdir), _as_bytes(predicted)
-        if row.bucket is None:
-            _save_labels(path, labels)
-        else:
-            _save_row(path, row.bucket, num_buckets, labels)
 
 
 def bucket_numbers(asked: int | Sequence[int]) -> range:

@@ -22,23 +22,14 @@ _WITH_POOLER = f'{_HEAD}|encoder/pooler/|dense/'
 
 @dataclasses.dataclass(frozen=True)
 class Method:
-    """A method of adaptation: the parts of a model that it trains.
+    """A method of adaptation: the parts of a model that it trains."""
 
-    Attributes:
-      trains: matches the names of those parameters, from their beginning.
-      encoder: everything below the head is among them.
-      lora: thin matrices beside kernels of the encoder are, see models.lora.
-      pooler: the layer between encoder and classifier is.
-      fresh: the classifier starts anew, drawn with the lane's seed.
-      cosine: the classifier compares directions, see HeadConfig.
-    """
-
-    trains: str
-    encoder: bool = False
-    pooler: bool = False
-    fresh: bool = False
-    cosine: bool = False
-    lora: bool = False
+    trains: str  # Matches the names of those parameters, from their beginning.
+    encoder: bool = False  # Everything below the head is among them.
+    pooler: bool = False  # The layer between encoder and classifier is.
+    fresh: bool = False  # The classifier starts anew, drawn with the lane's seed.
+    cosine: bool = False  # The classifier compares directions, see HeadConfig.
+    lora: bool = False  # Thin matrices beside kernels of the encoder are trained, see models.lora.
 
     @property
     def runs_encoder(self) -> bool:

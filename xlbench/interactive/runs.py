@@ -213,7 +213,7 @@ class Sweep(_Workdir):
     @plainly
     def results(self) -> 'pd.DataFrame':
         """Reads the results: the rows of results.csv, as docs/fewshot.md has them."""
-        rows = map(dataclasses.asdict, SweepResults.read(self.workdir).rows)
+        rows = map(dataclasses.asdict, SweepResults(self.workdir).rows)
         return frame({k: v for k, v in row.items() if k != 'curve'} for row in rows)
 
     @plainly
@@ -231,7 +231,7 @@ def write_report(
     if any(isinstance(run, Sweep) for run in runs):
         if not all(isinstance(run, Sweep) for run in runs):
             raise errors.UserError('a report is of runs or of sweeps; write one of each')
-        read = [SweepResults.read(folder) for folder in folders]
+        read = [SweepResults(folder) for folder in folders]
         print('\n'.join(sweep_report.write(read, os.fspath(output))))
     else:
         report.main([*folders, f'--output={os.fspath(output)}', *flags(options)])

@@ -15,14 +15,11 @@ from xlbench.system import errors
 
 @dataclasses.dataclass(frozen=True)
 class Classification:
-    """Accuracy, the metric of arXiv:2012.15682, and the mean F1 of the labels, 0 to 100.
+    """Accuracy, the metric of arXiv:2012.15682, and the mean F1 of the labels, 0 to 100."""
 
-    Attributes:
-      labels: the labels that macro_f1 averages over. One that is neither right nor predicted
-        anywhere counts as 0. By default those that are right or predicted somewhere, as
-        scikit-learn does; then a rare label can be missing from the mean of a small split.
-    """
-
+    # That macro_f1 averages over. One that is neither right nor predicted anywhere counts as 0. By
+    # default those that are right or predicted somewhere, as scikit-learn does; then a rare label
+    # can be missing from the mean of a small split.
     labels: tuple[str, ...] = ()
 
     def __post_init__(self):

@@ -191,6 +191,7 @@ def _in_package(module: str) -> bool:
 
 def _module(place: str, path: str, what: str) -> types.ModuleType:
     """The module of a metric, or of what else it is, imported if it may be."""
+    load, hint = functools.partial(importlib.import_module, place), ''
     if place.startswith('tasks/'):
         file = task_files.find(place[len('tasks/') : -len('.py')])
         if file is None:
@@ -201,34 +202,26 @@ def _module(place: str, path: str, what: str) -> types.ModuleType:
                 f'{what} {path!r} is in a task file that is not here; {here}, or set '
                 'XLBENCH_TASKS to the folder that has it'
             )
-        return _imported(lambda: task_files.load(file), path, str(file), what)
-    if _in_package(place):
-        try:
-            return importlib.import_module(place)
-        except ImportError as error:
-            raise errors.UserError(f'{what} {path!r} does not exist: {error}') from None
-    if not any(f'{place}.'.startswith(f'{name}.') for name in trusted()):
+        load = functools.partial(task_files.load, file)
+        hint = '; what needs less than its task file can stand in a file beside it'
+    elif not _in_package(place) and not any(
+        f'{place}.'.startswith(f'{name}.') for name in trusted()
+    ):
         raise errors.UserError(
             f'{what} {path!r} is in a module that may not be loaded, because only a file names '
             f'it; set XLBENCH_METRICS={place} if you trust it, import it in a task file of yours, '
             'or put it into your tasks/ folder'
         )
-    return _imported(lambda: importlib.import_module(place), path, place, what)
-
-
-def _imported(
-    load: Callable[[], types.ModuleType], path: str, where: str, what: str
-) -> types.ModuleType:
     try:
         module = load()
     except errors.UserError:
         raise
     except Exception as error:
-        hint = ''
-        if isinstance(error, ImportError) and where.endswith('.py'):
-            hint = '; what needs less than its task file can stand in a file beside it'
+        if isinstance(error, ImportError) and _in_package(place):
+            raise errors.UserError(f'{what} {path!r} does not exist: {error}') from None
         raise errors.UserError(
-            f'{what} {path!r} cannot be loaded: {errors.located(error)}{hint}'
+            f'{what} {path!r} cannot be loaded: {errors.located(error)}'
+            f'{hint if isinstance(error, ImportError) else ""}'
         ) from error
     # A task file brings TensorFlow, which would take all memory of the accelerators.
     if config := getattr(sys.modules.get('tensorflow'), 'config', None):

@@ -14,6 +14,7 @@ import functools
 import importlib.metadata
 import importlib.util
 import pathlib
+import re
 import runpy
 from collections.abc import Callable
 from typing import Any
@@ -49,9 +50,13 @@ _HINDI_SUFFIXES = frozenset(
 # Rafi Kamal, Bangla-Stemmer, 2014. Four passes; in each the first rule that fits is applied. A rule
 # is a suffix to be removed, or `suffix>new`, where a dot in both is any letter, which stays:
 # হেসে -> হাস by ে.ে>া. (Rules that an earlier one hides are left out.)
-_BENGALI_PASSES = tuple(
-    # The official rules spell য় as one character. Text that spells it as two is another text.
-    tuple(rules.replace('\u09af\u09bc', '\u09df').split())
+_BENGALI_PASSES = [
+    [
+        (re.compile(suffix.replace('.', '(.)') + r'\Z'), new.replace('.', r'\1'))
+        # The official rules spell য় as one character. Text that spells it as two is another text.
+        for rule in rules.replace('\u09af\u09bc', '\u09df').split()
+        for suffix, _, new in [rule.partition('>')]
+    ]
     for rules in (
         'ই ও তো',
         'কে তে রা',
@@ -61,7 +66,7 @@ _BENGALI_PASSES = tuple(
         'দের ে.ে>া. ের ার েন িস ছিলি ছি ছে লি বি ে',
         'টি টির েরটা েরটার টা টার গুলো গুলোর',
     )
-)
+]
 _BENGALI_VOWEL_SIGNS = frozenset('ািীেুূো')
 
 
@@ -141,23 +146,10 @@ def _hindi(word: str) -> str:
 
 def _bengali(word: str) -> str:
     for rules in _BENGALI_PASSES:
-        for rule in rules:
-            suffix, arrow, new = rule.partition('>')
-            if not _ends(word, suffix):
-                continue
-            stem, end = word[: -len(suffix)], word[-len(suffix) :]
-            if arrow:
-                letters = zip(end, new, strict=False)  # The new end is the shorter one.
-                word = stem + ''.join(old if letter == '.' else letter for old, letter in letters)
-            elif not _BENGALI_VOWEL_SIGNS.issuperset(stem):
-                word = stem
-            break
+        for suffix, new in rules:
+            if end := suffix.search(word):
+                stem = word[: end.start()]
+                if new or not _BENGALI_VOWEL_SIGNS.issuperset(stem):
+                    word = stem + end.expand(new)
+                break
     return word
-
-
-def _ends(word: str, suffix: str) -> bool:
-    """Returns whether the word ends in `suffix`, in which a dot is any letter."""
-    end = word[-len(suffix) :]
-    return len(end) == len(suffix) and all(
-        expected in ('.', letter) for letter, expected in zip(end, suffix, strict=True)
-    )

@@ -84,6 +84,10 @@ class Suite:
       further: others, whose scores keep their plain names; one that is among `written` is left
         out.
 
+    Attributes:
+      metrics: in the order in which they score.
+      num_predictions: of an example, the most that a metric takes; 1 or more.
+
     Raises:
       UserError: a metric cannot be loaded, may not be, or is there twice.
     """
@@ -108,6 +112,8 @@ class Suite:
         ]
         self._members = [_Member(task, *row) for row in rows]
         self.written = [member.spec for member in self._members]
+        self.metrics = [member.metric for member in self._members]
+        self.num_predictions = max(map(num_predictions, self.metrics), default=1)
         labels: dict[str, _Member] = {}
         for member in self._members:
             if labels.setdefault(member.label, member) is not member and member.is_further:
@@ -126,16 +132,6 @@ class Suite:
         """The version of the file that each further metric is defined in, by label."""
         return {m.label: specs.fingerprint(m.metric) for m in self._members if m.is_further}
 
-    @property
-    def metrics(self) -> list[Metric]:
-        """Lists the metrics, in the order in which they score."""
-        return [member.metric for member in self._members]
-
-    @property
-    def num_predictions(self) -> int:
-        """Largest number of predictions of an example that a metric takes; 1 or more."""
-        return max((num_predictions(member.metric) for member in self._members), default=1)
-
     def require(self) -> None:
         """Raises UserError if a model or a table of a metric is not here, with what to type."""
         if lines := self.missing():
@@ -143,7 +139,7 @@ class Suite:
 
     def missing(self) -> list[str]:
         """Lists the missing needs of its metrics, a line each, with the command to type."""
-        missing = (getattr(member.metric, 'missing', None) for member in self._members)
+        missing = (getattr(metric, 'missing', None) for metric in self.metrics)
         return [line for ask in missing if callable(ask) for line in ask()]
 
     def signatures(self, counts: Sequence[int] = (1,)) -> dict[str, str]:
@@ -156,11 +152,8 @@ class Suite:
 
         The others have the attribute `several_references`, and take lists of texts as targets.
         """
-        return [
-            member.label
-            for member in self._members
-            if not getattr(member.metric, 'several_references', False)
-        ]
+        takes = 'several_references'
+        return [m.label for m in self._members if not getattr(m.metric, takes, False)]
 
     def score(
         self, targets: Targets, n_best: Sequence[Sequence[str]], taken: Iterable[str] = ()

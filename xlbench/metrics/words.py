@@ -11,7 +11,6 @@ of Unicode but not the plain one. Burmese is cut into syllables, which go on ove
 (arXiv:2106.02017; microsoft/MRS) takes texts as they are: eval.py gives its own in lower case.
 """
 
-import contextlib
 import functools
 import importlib
 import importlib.metadata
@@ -20,7 +19,7 @@ import re
 import sys
 import types
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from xlbench.benchmarks import languages
@@ -257,23 +256,18 @@ def load_nltk() -> None:
     NLTK imports all of its packages at once, and some of them SciPy and scikit-learn, for a
     statistical test, a classifier and a parser. Those are imported when something calls them.
     """
-    if 'nltk' not in sys.modules:
-        with _standing_in(
-            'scipy', 'scipy.stats', 'sklearn', 'sklearn.datasets',
-            'sklearn.feature_extraction', 'sklearn.preprocessing',
-        ):  # fmt: skip
-            importlib.import_module('nltk')
-
-
-@contextlib.contextmanager
-def _standing_in(*names: str) -> Iterator[None]:
-    """In the block, a `_Late` stands for each of these modules that is not imported yet."""
-    modules = {name: _Late(name) for name in names if name not in sys.modules}
-    sys.modules.update(modules)
+    if 'nltk' in sys.modules:
+        return
+    names = (
+        'scipy', 'scipy.stats', 'sklearn', 'sklearn.datasets', 'sklearn.feature_extraction',
+        'sklearn.preprocessing',
+    )  # fmt: skip
+    late = {name: _Late(name) for name in names if name not in sys.modules}
+    sys.modules.update(late)
     try:
-        yield
+        importlib.import_module('nltk')
     finally:
-        for name in modules:
+        for name in late:
             del sys.modules[name]
 
 

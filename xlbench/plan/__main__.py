@@ -106,33 +106,29 @@ def search(
     tries: int,
     *,
     with_decoding: bool,
-) -> tuple[list[Figures], Figures | None, bool]:
-    """(figures of each try, the first plan that fits or None, True if all were tried)."""
+) -> Figures:
+    """What was tried in place of a config that does not fit, and the first plan that does."""
     tried: list[Figures] = []
     for changes in smaller(config, device.count):
+        entry: Figures = {'flags': flags(changes), 'fits': False}
         try:
             job = make(changed(config, changes))
         except UserError:
             continue  # It does not divide.
         state = sum(job.state_bytes.values())
         if device.capacity is not None and state > device.capacity:
-            tried.append({'flags': flags(changes), 'fits': False, 'needed': state, 'state': True})
+            tried.append(entry | {'needed': state, 'state': True})
             continue
-        if sum(not entry.get('state') for entry in tried) == tries:
-            return tried, None, False
-        say(f'trying {flags(changes)}')
+        if sum(not other.get('state') for other in tried) == tries:
+            return {'tried': tried, 'all_tried': False}
+        say(f'trying {entry["flags"]}')
         plan = study.plan_job(job, device, with_decoding=with_decoding)
         needed = [program['memory']['needed'] for program in plan['programs']]
-        tried.append(
-            {
-                'flags': flags(changes),
-                'fits': plan['fits'],
-                'needed': max((n for n in needed if n), default=None),
-            }
-        )
+        most = max((n for n in needed if n), default=None)
+        tried.append(entry | {'fits': plan['fits'], 'needed': most})
         if plan['fits']:
-            return tried, plan, True
-    return tried, None, True
+            return {'tried': tried, 'suggestion': entry['flags'], 'suggested_plan': plan}
+    return {'tried': tried}
 
 
 def make_plan(
@@ -154,12 +150,11 @@ def make_plan(
     runs.check_config(config)
     devices = topology_lib.devices_of(topology)
     device = topology_lib.describe(devices, topology, memory)
-    known = (vocab_size, '--vocab_size') if vocab_size else runs.published_vocabulary(config)
-    size, source = known
+    size, source = (vocab_size, '--vocab_size') if vocab_size else runs.published_vocabulary(config)
     labels = num_labels or config.model.get('num_labels') or 2
 
     def make(config: ConfigDict) -> study.Job:
-        return study.make_job(config, devices, size, labels)
+        return study.Job(config, devices, size, labels)
 
     job = make(config)
     libtpu = metadata.version('libtpu') if topology_lib.is_tpu(topology) else 'not used'
@@ -183,8 +178,7 @@ def make_plan(
         )
         plan = study.outline(job)
         stand_in = f' {devices[0].device_kind} device'
-        named = plan['mesh_in_words'].replace(stand_in, f' {device.kind} device')
-        plan['mesh_in_words'] = named
+        plan['mesh_in_words'] = plan['mesh_in_words'].replace(stand_in, f' {device.kind} device')
     elif device.capacity is not None and tries and state > device.capacity:
         alone = figures.amount(state)
         say(f'parameters and optimizer state alone take {alone}; the step is not compiled')
@@ -194,16 +188,10 @@ def make_plan(
     result |= {'plan': plan, 'fits': fits, 'state_bytes': job.state_bytes}
     if topology_lib.is_gpu(topology) and plan and device.peak:
         result['hours'] = study.hours(plan, config, device.peak * device.count, mfu)
-    tried: list[Figures] = []
-    found, everything = None, True
+    result |= {'tried': [], 'suggestion': None, 'suggested_plan': None, 'all_tried': True}
     if fits is False and tries:
-        tried, found, everything = search(config, device, make, tries, with_decoding=with_decoding)
-    return result | {
-        'tried': tried,
-        'suggestion': tried[-1]['flags'] if found else None,
-        'suggested_plan': found,
-        'all_tried': everything,
-    }
+        result |= search(config, device, make, tries, with_decoding=with_decoding)
+    return result
 
 
 def narrowest(job: study.Job) -> int:

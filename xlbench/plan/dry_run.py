@@ -126,7 +126,7 @@ def size_lines(
         labels = [*labels, *new]
         yield f'{len(labels)} labels in all tasks together: {", ".join(labels)}'
     count = len(labels) or config.model.get('num_labels') or 2
-    job = study.make_job(config, list(mesh.devices.flat), size, count)
+    job = study.Job(config, list(mesh.devices.flat), size, count)
     held = job.state_bytes
     rows = _rows(config, data, job)
     width = job.model.config.emb_dim

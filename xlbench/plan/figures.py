@@ -50,8 +50,16 @@ def lines_of(result: Figures) -> Iterator[str]:
             f'per device: parameters {amount(state["parameters"])}, optimizer state '
             f'{amount(state["optimizer_state"])}'
         )
-    if result.get('hours'):
-        yield from _hours_lines(result['hours'], result['plan'])
+    if hours := result.get('hours'):
+        compiled = '' if result['plan']['programs'] else 'nothing was compiled: '
+        yield (
+            f"the model's own products of a step (three forward passes) "
+            f'{quantity(result["plan"]["model_flops"], "FLOP")}; {compiled}at an MFU of '
+            f'{hours["mfu"]:.0%}, which is assumed, a step takes '
+            f'{1e3 * hours["step_seconds"]:.3g} ms'
+        )
+        for name, number in hours['stages'].items():
+            yield f'{name}: {duration(3600 * number)}; evaluations come on top'
     fits = {True: 'it fits', False: 'it does NOT fit', None: 'whether it fits is not known'}
     yield fits[result['fits']]
     for entry in result['tried']:
@@ -88,17 +96,6 @@ def _plan_lines(plan: Figures, device: Described) -> Iterator[str]:
         yield f'  and {len(lines) - MOST} smaller ones'
 
 
-def _hours_lines(hours: Figures, plan: Figures) -> Iterator[str]:
-    compiled = '' if plan['programs'] else 'nothing was compiled: '
-    yield (
-        f"the model's own products of a step (three forward passes) "
-        f'{quantity(plan["model_flops"], "FLOP")}; {compiled}at an MFU of '
-        f'{hours["mfu"]:.0%}, which is assumed, a step takes {1e3 * hours["step_seconds"]:.3g} ms'
-    )
-    for name, number in hours['stages'].items():
-        yield f'{name}: {duration(3600 * number)}; evaluations come on top'
-
-
 def _program_lines(program: Figures, plan: Figures, device: Described) -> Iterator[str]:
     memory = program['memory']
     yield f'{program["name"]} (compiled in {duration(program["compile_seconds"])})'
@@ -110,14 +107,16 @@ def _program_lines(program: Figures, plan: Figures, device: Described) -> Iterat
         limit = f' of the {amount(usable)} that it may use' if usable else limit
         yield f'  the compiler refuses it: at least {amount(memory["needed"])}{limit}{kept}'
         return
+    count, process = device['count'], ''
+    if memory['process'] != 0:
+        what = f'share of {count} in the process' if count > 1 else 'process'
+        process = f', {what} (Python, jax, compiled programs) {amount(memory["process"])}'
     yield (
         f'  memory: arguments {amount(memory["argument"])}, output {amount(memory["output"])} '
         f'(of it in place {amount(memory["alias"])}), activations and temporaries '
         f'{amount(memory["temp"])}, code {amount(memory["generated_code"])}{kept}'
-        f'{_process(memory["process"], device["count"])}; '
-        f'together {amount(memory["needed"])}{limit}'
+        f'{process}; together {amount(memory["needed"])}{limit}'
     )
-    count = device['count']
     yield (
         f'  products of the program {quantity(program["matmul_flops"], "FLOP")} on all '
         f'devices, {quantity(program["matmul_flops"] / count, "FLOP")} each; the compiler '
@@ -154,14 +153,6 @@ def _program_lines(program: Figures, plan: Figures, device: Described) -> Iterat
             f'{program["unknown_trips"]} round(s) each'
         )
     yield from _estimate_lines(program['estimate'], at_peak)
-
-
-def _process(size: int | None, devices: int) -> str:
-    """Describes the process, of which a device has this many bytes; '' where it has none."""
-    if size == 0:
-        return ''
-    what = f'share of {devices} in the process' if devices > 1 else 'process'
-    return f', {what} (Python, jax, compiled programs) {amount(size)}'
 
 
 def _cut(text: str, most: int = 70, *, end: bool = False) -> str:

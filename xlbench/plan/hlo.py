@@ -18,7 +18,7 @@ KINDS = (
 
 _COMPUTATION = re.compile(r'(ENTRY )?%?([^\s(]+) \(.*\{$')
 _INSTRUCTION = re.compile(r'\s+(?:ROOT )?%?(\S+) = (\(.*?\)|\S+) ([a-z][\w-]*)\(')
-_SHAPE = re.compile(r'\b(pred|[a-z]+\d+[a-z0-9]*)\[([\d,]*)\]')
+_SHAPE = re.compile(r'\b(?:pred|[a-z]+(\d+)[a-z0-9]*)\[([\d,]*)\]')  # Bits and lengths.
 _CALLED = re.compile(r'\b(?:calls|to_apply|body|condition|\w+_computation)=%?([^\s,)}]+)')
 _BRANCHES = re.compile(r'\bbranch_computations=\{([^}]*)\}')
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
@@ -101,7 +101,12 @@ def parse(text: str, num_devices: int, *, unknown_trips: int = 1) -> Program:
     for name, lines in computations.items():
         if not times[name]:
             continue
-        continues = name in fused and _continues(name, lines)
+        # libtpu cuts an asynchronous collective into pieces and puts each into the fusion that runs
+        # beside it; the instruction stands in all of them, and counts where it begins.
+        continues = name in fused and (
+            name.startswith('async_collective_fusion')
+            or any('AsyncCollectiveDone' in line for line in lines)
+        )
         for line in lines:
             cycles += times[name] * sum(
                 n for n in map(int, _CYCLES.findall(line)) if n < _NO_CYCLES
@@ -180,17 +185,6 @@ def _trips(line: str, computations: dict[str, list[str]]) -> int | None:
     return None
 
 
-def _continues(computation: str, lines: list[str]) -> bool:
-    """True if a collective in there only continues one that began elsewhere.
-
-    libtpu cuts an asynchronous collective into pieces and puts each into the fusion that runs
-    beside it; the instruction stands in all of them.
-    """
-    return computation.startswith('async_collective_fusion') or any(
-        'AsyncCollectiveDone' in line for line in lines
-    )
-
-
 def _collective(
     computation: str, kind: str, of: str, opcode: str, line: str, num_devices: int, times: int
 ) -> Collective:
@@ -204,7 +198,7 @@ def _collective(
         size = size * devices // (devices + 1)
     elif opcode == 'collective-permute-start':
         size //= 2
-    types = ', '.join(f'{name}[{shape}]' for name, shape in _SHAPE.findall(of))
+    types = ', '.join(match[0] for match in _SHAPE.finditer(of))
     return Collective(kind, size, devices, times, types, _op_name(line))
 
 
@@ -213,8 +207,7 @@ def _between_slices(of: str, across: re.Match[str], line: str, times: int) -> Co
     slices, kind = across.groups()
     ends = [[int(end) for end in part.split(':')] for part in slices.split(',')]
     count = sum(end[-1] - end[0] + 1 for end in ends)
-    name, shape = _SHAPE.findall(of)[0]
-    sent = f'{name}[{shape}]'
+    sent = next(match[0] for match in _SHAPE.finditer(of))
     kind = kind.lower().replace('_', '-')
     return Collective(kind, _sizes(sent)[0], count, times, sent, _op_name(line), True)
 
@@ -241,12 +234,6 @@ def _group_size(line: str, num_devices: int) -> int:
 def _sizes(of: str) -> list[int]:
     """The bytes of each array of a type: 'bf16[2,3]{1,0}' -> [12]."""
     return [
-        math.ceil(math.prod(int(n) for n in shape.split(',') if n) * _bits(kind) / 8)
-        for kind, shape in _SHAPE.findall(of)
+        math.ceil(math.prod(int(n) for n in shape.split(',') if n) * int(bits or 8) / 8)
+        for bits, shape in _SHAPE.findall(of)  # 'pred' has a byte.
     ]
-
-
-def _bits(kind: str) -> int:
-    """The bits of a type: 'bf16' -> 16, 'f8e4m3fn' -> 8, 'pred' -> 8."""
-    match = re.match(r'[a-z]+(\d+)', kind)
-    return int(match[1]) if match else 8

@@ -30,7 +30,7 @@ from xlbench.settings import decoding as decoding_settings, epochs
 from xlbench.system import machine
 from xlbench.system.errors import UserError, printable
 from xlbench.system.progress import Progress
-from xlbench.system.trees import Mask, Params, Shapes
+from xlbench.system.trees import Params, Shapes
 from xlbench.training import objectives, optimizers, train_step as train_step_lib
 from xlbench.training.objectives.contract import Batch, Objective
 
@@ -40,79 +40,54 @@ Arguments: TypeAlias = tuple[
 ]
 
 
-@dataclasses.dataclass(frozen=True)
 class Job:
-    """The shapes and shardings of a config's first stage on a mesh; no array is allocated."""
+    """The shapes and shardings of a config's first stage on some devices; no array is allocated.
 
-    config: ConfigDict
-    mesh: Mesh
-    model: nn.Module
-    objective: Objective
-    mask: Mask
-    state: train_step_lib.TrainState
-    batch: dict[str, jax.ShapeDtypeStruct]
-    rng: jax.ShapeDtypeStruct
-    stage: str
+    Its model has a vocabulary of `vocab_size`, and `labels` labels where it has any.
 
-    @property
-    def lora(self) -> Lora:
-        """The block config.lora."""
-        return Lora(**self.config.lora)
-
-    @property
-    def num_parameters(self) -> int:
-        """All parameters, trained or not."""
-        return sum(leaf.size for leaf in jax.tree.leaves(self.state.params))
-
-    @property
-    def num_trained(self) -> int:
-        """The parameters that training moves."""
-        trained, _ = train_step_lib.split_params(self.state.params, self.mask)
-        return sum(leaf.size for leaf in trained.values())
-
-    @property
-    def trained_share(self) -> float:
-        """The share of parameters that training moves."""
-        return self.num_trained / self.num_parameters
-
-    @property
-    def state_bytes(self) -> dict[str, int]:
-        """The bytes of the state on one device, by kind."""
-        return {
-            'parameters': device_bytes(self.state.params),
-            'optimizer_state': device_bytes(self.state.opt_state),
-        }
-
-
-def make_job(
-    config: ConfigDict, devices: Sequence[jax.Device], vocab_size: int, labels: int
-) -> Job:
-    """The first stage of a config on these devices.
+    Attributes:
+      state, batch, rng: the arguments of a step.
+      num_parameters: all of them, trained or not.
+      num_trained: those that training moves; `trained_share` is their part of all.
+      state_bytes: of the state on one device, by kind.
 
     Raises:
       UserError: mesh, model, batch or pattern cannot work.
     """
-    mesh = partitioning.make_mesh(**config.mesh, devices=devices)
-    stage = next(iter(config.stages))
-    batches = config_lib.batches_of(config, stage)
-    rows, lengths = batches['batch_size'], dict(batches['lengths'])
-    partitioning.check_batch_size(rows, mesh, config.accumulate)
-    partitioning.check_lengths(lengths, mesh)
-    runs.check_attention(config, mesh)
-    objective = objectives.build(**config.objective)
-    block = dict(config.model)
-    if 'num_labels' in block:
-        block['num_labels'] = labels
-    model = runs.build_model(block, vocab_size)
-    lora = Lora(**config.lora)
-    shapes, shardings = train_step_lib.params_like(model, objective, mesh, lora)
-    mask = lora.restrict(optimizers.trainable_mask(shapes, tuple(config.trainable)))
-    tx, _ = optimizers.of_stage(epochs.as_steps(config), stage)
-    state = train_step_lib.state_like(tx, shapes, shardings, mask)
-    key = jax.eval_shape(lambda: jax.random.key(0))
-    rng = jax.ShapeDtypeStruct(key.shape, key.dtype, sharding=partitioning.replicated(mesh))
-    batch = _batch_like(objective.view, rows, lengths, mesh)
-    return Job(config, mesh, model, objective, mask, state, batch, rng, stage)
+
+    def __init__(
+        self, config: ConfigDict, devices: Sequence[jax.Device], vocab_size: int, labels: int
+    ):
+        self.config, self.stage = config, next(iter(config.stages))
+        self.mesh = mesh = partitioning.make_mesh(**config.mesh, devices=devices)
+        batches = config_lib.batches_of(config, self.stage)
+        rows, lengths = batches['batch_size'], dict(batches['lengths'])
+        partitioning.check_batch_size(rows, mesh, config.accumulate)
+        partitioning.check_lengths(lengths, mesh)
+        runs.check_attention(config, mesh)
+        self.objective: Objective = objectives.build(**config.objective)
+        block = dict(config.model)
+        if 'num_labels' in block:
+            block['num_labels'] = labels
+        self.model: nn.Module = runs.build_model(block, vocab_size)
+        self.lora = Lora(**config.lora)
+        shapes, shardings = train_step_lib.params_like(self.model, self.objective, mesh, self.lora)
+        mask = optimizers.trainable_mask(shapes, tuple(config.trainable))
+        self.mask = self.lora.restrict(mask)
+        tx, _ = optimizers.of_stage(epochs.as_steps(config), self.stage)
+        self.state = train_step_lib.state_like(tx, shapes, shardings, self.mask)
+        self.batch = _batch_like(self.objective.view, rows, lengths, mesh)
+        key = jax.eval_shape(lambda: jax.random.key(0))
+        replicated = partitioning.replicated(mesh)
+        self.rng = jax.ShapeDtypeStruct(key.shape, key.dtype, sharding=replicated)
+        self.num_parameters = sum(leaf.size for leaf in jax.tree.leaves(self.state.params))
+        trained, _ = train_step_lib.split_params(self.state.params, self.mask)
+        self.num_trained = sum(leaf.size for leaf in trained.values())
+        self.trained_share = self.num_trained / self.num_parameters
+        self.state_bytes = {
+            'parameters': device_bytes(self.state.params),
+            'optimizer_state': device_bytes(self.state.opt_state),
+        }
 
 
 def _batch_like(
@@ -265,7 +240,7 @@ def study(
     if compiled is None:
         needed = program['refused']['needed']
         return program | {'memory': {'needed': needed and needed + also}, 'estimate': {}}
-    program['memory'] = _memory(compiled, also, _held_by_process(job.mesh))
+    program['memory'] = _memory(compiled, also, job.mesh)
     program['fits'] = (
         None if device.capacity is None else program['memory']['needed'] <= device.capacity
     )
@@ -287,22 +262,18 @@ def study(
     return program
 
 
-def _held_by_process(mesh: Mesh) -> int | None:
-    """Bytes of each device that a process takes beside its arrays; None where nobody knows.
+def _memory(compiled: jax.stages.Compiled, also: int, mesh: Mesh) -> dict[str, int | None]:
+    """Bytes of one device by the compiler, and 'needed' with all beside them.
 
-    That is Python, jax, and the programs that were compiled: CPU devices share the machine's memory
-    with them. This process has no arrays, and the same programs: it holds as much as a process that
-    trains would.
+    'process' is Python, jax, and the programs that were compiled, None where nobody knows: CPU
+    devices share the machine's memory with them. This process has no arrays, and the same programs:
+    it holds as much as a process that trains would.
     """
-    if mesh.devices.flat[0].platform != 'cpu':
-        return 0
-    machine.return_freed_memory()  # What the compiler needed for a while, training reuses.
-    held = machine.held_memory()
-    return held and held // mesh.size
-
-
-def _memory(compiled: jax.stages.Compiled, also: int, process: int | None) -> dict[str, int | None]:
-    """Bytes of one device by the compiler, and 'needed' with all beside them."""
+    process: int | None = 0
+    if mesh.devices.flat[0].platform == 'cpu':
+        machine.return_freed_memory()  # What the compiler needed for a while, training reuses.
+        held = machine.held_memory()
+        process = held and held // mesh.size
     memory = compiled.memory_analysis()
     sizes = {
         key: getattr(memory, f'{key}_size_in_bytes')

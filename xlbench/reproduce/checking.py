@@ -206,7 +206,7 @@ def _keep_inside(folder: pathlib.Path) -> None:
 
 def _sweep(folder: pathlib.Path, scores: dict[str, tuple[str, float]]) -> Iterator[Check]:
     """Scores the predicted labels of every adaptation of a sweep again."""
-    sweep = Sweep.read(folder)
+    sweep = Sweep(folder)
     rows, checked, values = sweep.rows, 0, list[float]()
     for row in rows:
         if row.score is None:

@@ -214,16 +214,13 @@ def folders_of(made: Made) -> list[pathlib.Path]:
 def read_sweeps(made: Made) -> list[Sweep]:
     """The sweeps of experiments; others have trained source models alone."""
     folders = (folder for folder in folders_of(made) if (folder / 'results.jsonl').is_file())
-    return [Sweep.read(str(folder)) for folder in folders]
+    return [Sweep(folder) for folder in folders]
 
 
 def _of_sweeps(
     table: PaperTable, made: Made, output: pathlib.Path
 ) -> tuple[list[Table], list[pathlib.Path]]:
-    """The tables and figures of sweeps, and of other source models, of few-shot transfer.
-
-    Scores are in the paper's own form, and the paper's below them on official data.
-    """
+    """The tables and figures of sweeps, and of other source models, of few-shot transfer."""
     sweeps = read_sweeps(made)
     if 'attention' in table.made_by and sweeps:
         from xlbench.fewshot import attention  # With jax, which no other table needs.

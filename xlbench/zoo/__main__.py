@@ -94,7 +94,7 @@ def of_workdirs(folders: Sequence[str]) -> list[Experiment]:
     order: dict[str, None] = {}
     for folder in dict.fromkeys(map(pathlib.Path, folders)):
         if untrusted.file(folder, 'results.jsonl'):
-            sweep = Sweep.read(folder)
+            sweep = Sweep(folder)
             sweeps[key := _sweep_hash(sweep)] = sweep
         else:
             run = read_run(folder)

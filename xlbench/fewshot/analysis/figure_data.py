@@ -20,17 +20,12 @@ HALVES = 'it needs dev scores of two seeds on one bucket, and of two buckets'  #
 
 
 class Drawn(NamedTuple):
-    """A figure with its caption.
+    """A figure with its caption."""
 
-    Attributes:
-      file: name of the SVG in the output folder, with .png and .csv beside it; '' for a figure
-        that is left out.
-      note: why it is left out, or what else a reader has to know; may be ''.
-    """
-
+    # Name of the SVG in the output folder, with .png and .csv beside it; '' for one left out.
     file: str
     caption: str
-    note: str = ''
+    note: str = ''  # Why it is left out, or what else a reader has to know.
 
 
 def predictions(group: Adaptations) -> np.ndarray:
@@ -73,17 +68,11 @@ def jaccard(a: Set, b: Set) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Words:
-    """The words of a group of adapted taggers.
+    """The words of a group of adapted taggers."""
 
-    Attributes:
-      words: [words] of the test set as predictions are stored, '' between sentences.
-      better: booleans [buckets, words]; see `improved`.
-      buckets: [buckets], the words of each.
-    """
-
-    words: np.ndarray
-    better: np.ndarray
-    buckets: Sequence[Set[str]]
+    words: np.ndarray  # [words] of the test set as predictions are stored, '' between sentences.
+    better: np.ndarray  # Booleans [buckets, words]; see `improved`.
+    buckets: Sequence[Set[str]]  # [buckets], the words of each.
 
     def overlaps(self, most: int | None = None) -> np.ndarray:
         """Compares the words of buckets with those that a model adapted to a bucket improves.

@@ -8,6 +8,7 @@ import collections
 import dataclasses
 import functools
 import hashlib
+import itertools
 import json
 import math
 import operator
@@ -61,32 +62,22 @@ class _Source(msgspec.Struct):
 
 
 class _Config(msgspec.Struct):
-    task: str = ''
     adapt: _Adapt = msgspec.field(default_factory=_Adapt)
     source: _Source = msgspec.field(default_factory=_Source)
     source_workdir: str = ''
 
 
 class About(msgspec.Struct):
-    """The part of a sweep's config.json that is read; None is what earlier versions lack.
-
-    Attributes:
-      asked: what each command that added to the sweep asked for.
-      data: 'sample' or 'files'.
-      cwd: where the sweep was begun.
-      contents: '<task>/<split>' -> `Prepared.content` of what was read.
-      examples: '<task>/<split>' -> number of examples.
-      devices: the mesh, in words.
-    """
+    """The part of a sweep's config.json that is read; None is what earlier versions lack."""
 
     config: _Config = msgspec.field(default_factory=_Config)
-    asked: list[_Adapt] | None = None
-    data: str | None = None
-    cwd: str | None = None
-    contents: dict[str, str] | None = None
-    examples: dict[str, int] | None = None
+    asked: list[_Adapt] | None = None  # By each command that added to the sweep.
+    data: str | None = None  # 'sample' or 'files'.
+    cwd: str | None = None  # Where the sweep was begun.
+    contents: dict[str, str] | None = None  # '<task>/<split>' -> `Prepared.content`.
+    examples: dict[str, int] | None = None  # '<task>/<split>' -> number of examples.
     git: str | None = None
-    devices: str | None = None
+    devices: str | None = None  # The mesh, in words.
     dtype: str | None = None
     versions: dict[str, str] | None = None
 
@@ -99,27 +90,25 @@ class _Trained(msgspec.Struct):
     examples: dict[str, int] | None = None
 
 
-@dataclasses.dataclass(frozen=True)
 class Sweep:
-    """A sweep's workdir, of one task.
+    """A sweep's workdir, of one task; UserError if it is none, or if nothing in it is finished yet.
 
     Attributes:
       config: the resolved config, as it is in config.json.
       about: config.json as far as it is read.
       rows: all rows, sorted by language, shots, method, start, learning rate, bucket, seed.
       dropped: a sentence if the last line of results.jsonl was left out; else ''.
+      name: of the workdir.
+      task: of the benchmark, or a user's own.
+      source_workdir: of the source-trained model, which may be gone.
+      source_config: of its training.
+      source: a hash of that: sweeps that adapt the same model have the same.
+      source_examples: how many it was trained with, by '<task>/<split>'.
+      searched: workdirs of source models that were trained to be compared, not adapted.
     """
 
-    workdir: pathlib.Path
-    config: Config
-    about: About
-    rows: tuple[Row, ...]
-    dropped: str = ''
-
-    @classmethod
-    def read(cls, workdir: str | pathlib.Path) -> 'Sweep':
-        """Reads a workdir; UserError if it is none, or if nothing in it is finished yet."""
-        folder = pathlib.Path(workdir)
+    def __init__(self, workdir: str | pathlib.Path):
+        self.workdir = folder = pathlib.Path(workdir)
         if not untrusted.file(folder, 'results.jsonl'):
             inner = sorted(path.parent.name for path in folder.glob('*/results.jsonl'))
             hint = f'; did you mean its subfolder {inner[0]}?' if inner else ''
@@ -129,31 +118,37 @@ class Sweep:
             )
         path = untrusted.file(folder, 'config.json') or folder / 'config.json'
         info = files.read_json(path, dict)
-        about = files.check_type(info, About, str(path))
-        config = info.get('config', {})
-        topics.add(config)
-        rows, _, dropped = results.read_rows(folder / 'results.jsonl')
+        self.about = files.check_type(info, About, str(path))
+        self.config: Config = info.get('config', {})
+        topics.add(self.config)
+        rows, _, self.dropped = results.read_rows(folder / 'results.jsonl')
         if not rows:
             raise errors.UserError(f'no adaptation of {workdir} is finished; continue the sweep')
-        if others := sorted({row.task for row in rows} - {rows[0].task}):
+        self.name, self.task = clean(folder.resolve().name), rows[0].task
+        if others := sorted({row.task for row in rows} - {self.task}):
             raise errors.UserError(
-                f'{workdir} has results of {rows[0].task} and {others[0]}; a sweep is of one task'
+                f'{workdir} has results of {self.task} and {others[0]}; a sweep is of one task'
             )
         # None first.
         rows.sort(key=lambda row: [(value is not None, value or 0) for value in row.key])
-        return cls(folder, config, about, tuple(rows), dropped)
+        self.rows = tuple(rows)
+        named = self.about.config.source_workdir
+        self.source_workdir = pathlib.Path(self._where(named)) if named else folder / 'source'
+        there = untrusted.file(self.source_workdir, 'config.json')
+        trained = files.read_json(there, _Trained) if there else _Trained()
+        self.source_config: Config = trained.config or self.config.get('source', {})
+        text = json.dumps(self.source_config, sort_keys=True, default=str)
+        self.source = hashlib.sha256(text.encode()).hexdigest()
+        self.source_examples = trained.examples or self.about.examples or {}
+        self._contents = {**(trained.contents or {}), **(self.about.contents or {})}
+        found = [] if named else sorted(folder.glob('source-*'))
+        self.searched = [one for one in found if untrusted.file(one, 'config.json')]
 
-    # ------------------------------------------------------------------------- what it is about
-
-    @property
-    def name(self) -> str:
-        """Returns the name of the workdir."""
-        return clean(self.workdir.resolve().name)
-
-    @property
-    def task(self) -> str:
-        """Returns the task: of the benchmark, or a user's own."""
-        return self.rows[0].task
+    @functools.cached_property
+    def groups(self) -> dict[Group, 'Adaptations']:
+        """Returns the adaptations of each group."""
+        by_group = itertools.groupby(self.rows, lambda row: row.group)
+        return {group: Adaptations(self, group, [*rows]) for group, rows in by_group}
 
     @property
     def max_tokens(self) -> int:
@@ -173,45 +168,6 @@ class Sweep:
             for number in results.bucket_numbers(asked.buckets)
         }
 
-    # ------------------------------------------------------------------------ the source model
-
-    @property
-    def source_workdir(self) -> pathlib.Path:
-        """Returns the workdir of the source-trained model, which may be gone."""
-        if not (named := self.about.config.source_workdir):
-            return self.workdir / 'source'
-        return pathlib.Path(self._where(named))
-
-    @property
-    def searched(self) -> list[pathlib.Path]:
-        """Lists the workdirs of source models that were trained to be compared, not adapted."""
-        if self.about.config.source_workdir:
-            return []
-        folders = sorted(self.workdir.glob('source-*'))
-        return [folder for folder in folders if untrusted.file(folder, 'config.json')]
-
-    @functools.cached_property
-    def _trained(self) -> _Trained:
-        """Returns the config.json of the source-trained model; empty if its workdir is gone."""
-        path = untrusted.file(self.source_workdir, 'config.json')
-        return files.read_json(path, _Trained) if path else _Trained()
-
-    @property
-    def source_config(self) -> Config:
-        """Returns the config of the source-trained model."""
-        return self._trained.config or self.config.get('source', {})
-
-    @property
-    def source_examples(self) -> Mapping[str, int]:
-        """Counts the examples that the source model was trained with, by '<task>/<split>'."""
-        return self._trained.examples or self.about.examples or {}
-
-    @functools.cached_property
-    def source(self) -> str:
-        """Hashes the source model's config: sweeps that adapt the same model have the same."""
-        text = json.dumps(self.source_config, sort_keys=True, default=str)
-        return hashlib.sha256(text.encode()).hexdigest()
-
     # ---------------------------------------------------------------------------- prepared data
 
     def open_prepared(self, language: str, split: str) -> prepared.Prepared:
@@ -221,11 +177,10 @@ class Sweep:
           UserError: they are not there any more.
         """
         name = topics.task_name(self.task, language)
-        contents = {**(self._trained.contents or {}), **(self.about.contents or {})}
         data = self.about.config.source.data
         root, vocabulary = self._where(data.root), data.vocabulary
         try:
-            content = contents.get(f'{name}/{split}')
+            content = self._contents.get(f'{name}/{split}')
             return prepared.open_task(root, vocabulary, name, split, content)
         except prepared.NotPrepared as error:
             raise errors.UserError(
@@ -239,25 +194,6 @@ class Sweep:
         return begun if os.path.isdir(begun) else folder
 
     # ------------------------------------------------------------------------------ its results
-
-    @functools.cached_property
-    def groups(self) -> dict[Group, 'Adaptations']:
-        """Returns the adaptations of each group."""
-        rows: dict[Group, list[Row]] = {}
-        for row in self.rows:
-            rows.setdefault(row.group, []).append(row)
-        made = {}
-        for group, of_group in rows.items():
-            done: dict[float | None, list[Row]] = {}
-            for row in of_group:
-                if row.status == 'done':
-                    done.setdefault(row.learning_rate, []).append(row)
-            most = max(map(len, done.values()), default=0)
-            full = {rate: of_rate for rate, of_rate in done.items() if len(of_rate) == most}
-            rate = min(full, key=lambda rate: (-_mean_dev(full[rate]), rate or 0), default=None)
-            empty = sorted({row.bucket or 0 for row in of_group if row.status == 'empty'})
-            made[group] = Adaptations(self, *group, tuple(full.get(rate, ())), tuple(empty), rate)
-        return made
 
     def zero_shot(self, language: str, start: str = 'source') -> np.ndarray:
         """Returns [W] uint8: predictions of the model without adaptation."""
@@ -283,17 +219,10 @@ class Sweep:
         return results.read_test_set(self.workdir, self.task, language) or TestSet()
 
 
-def _mean_dev(rows: Sequence[Row]) -> float:
-    scores = [row.dev_score for row in rows if row.dev_score is not None]
-    # fsum does not depend on the order in which adaptations ended.
-    return -math.inf if len(scores) < len(rows) else math.fsum(scores) / len(scores)
-
-
 # -----------------------------------------------------------------------------------------------
 # Groups of adaptations.
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
 class Adaptations:
     """The finished adaptations of a group in one sweep, with one learning rate.
 
@@ -302,70 +231,54 @@ class Adaptations:
     Without a dev set it is the smallest.
 
     Attributes:
-      shots: K; 0 without adaptation.
-      rows: one for each bucket and seed.
-      empty: numbers of the buckets without an example.
+      language, shots, method, start: of the group; K is 0 without adaptation.
       learning_rate: None without adaptation, or if none is finished.
+      rows: one for each bucket and seed.
+      by_bucket: those of the seed that has most buckets.
+      by_seed: those of the bucket that has most seeds.
+      scores: [buckets], test scores of `by_bucket`, 0 to 100.
+      mean: of the scores; NaN without any.
+      deviation: standard deviation of the sample (n - 1); None for a single bucket.
+      seed: of the adaptations in `by_bucket`; None without any.
+      has_dev: the learning rate was chosen on a dev set.
+      empty: numbers of the buckets without an example.
+      missing: number of buckets that the sweep still has to adapt to.
     """
 
-    sweep: Sweep
-    language: str
-    shots: int
-    method: str
-    start: str
-    rows: tuple[Row, ...]
-    empty: tuple[int, ...] = ()
-    learning_rate: float | None = None
+    def __init__(self, sweep: Sweep, group: Group, rows: Sequence[Row]):
+        self.sweep, (self.language, self.shots, self.method, self.start) = sweep, group
+        done = collections.defaultdict[float | None, list[Row]](list)
+        for row in rows:
+            if row.status == 'done':
+                done[row.learning_rate].append(row)
+        most = max(map(len, done.values()), default=0)
+        full = [rate for rate, of_rate in done.items() if len(of_rate) == most]
 
-    @functools.cached_property
-    def by_bucket(self) -> tuple[Row, ...]:
-        """Returns the rows of the seed that has most buckets."""
-        return _most(self.rows, 'seed', 'bucket')
+        def place(rate: float | None) -> tuple[float, float]:
+            scores = [row.dev_score for row in done[rate] if row.dev_score is not None]
+            # fsum does not depend on the order in which adaptations ended.
+            mean = math.fsum(scores) / most if len(scores) == most else -math.inf
+            return -mean, rate or 0
 
-    @functools.cached_property
-    def by_seed(self) -> tuple[Row, ...]:
-        """Returns the rows of the bucket that has most seeds."""
-        return _most(self.rows, 'bucket', 'seed')
-
-    @functools.cached_property
-    def scores(self) -> np.ndarray:
-        """Returns [buckets], test scores, 0 to 100."""
-        return np.array([row.score for row in self.by_bucket])
-
-    @property
-    def mean(self) -> float:
-        """Returns the mean score over buckets."""
-        return statistics.fmean(self.scores.tolist())
-
-    @property
-    def deviation(self) -> float | None:
-        """Returns standard deviation of the sample (n - 1); None for a single bucket."""
-        return statistics.stdev(self.scores.tolist()) if len(self.scores) > 1 else None
+        self.learning_rate = min(full, key=place, default=None)
+        self.rows = tuple(done[self.learning_rate])
+        self.by_bucket = _most(self.rows, 'seed', 'bucket')
+        self.by_seed = _most(self.rows, 'bucket', 'seed')
+        scores = [row.score for row in self.by_bucket if row.score is not None]
+        self.scores = np.array(scores)
+        self.mean = statistics.fmean(scores) if scores else math.nan
+        self.deviation = statistics.stdev(scores) if len(scores) > 1 else None
+        self.seed = self.by_bucket[0].seed if self.by_bucket else None
+        self.has_dev = all(row.dev_score is not None for row in self.by_bucket)
+        self.empty = sorted({row.bucket or 0 for row in rows if row.status == 'empty'})
+        asked = sweep.buckets(group) if self.shots else set()
+        self.missing = len(asked - {row.bucket for row in self.by_bucket} - {*self.empty})
 
     @property
-    def seed(self) -> int | None:
-        """Returns the seed of the adaptations in `by_bucket`."""
-        return self.by_bucket[0].seed if self.rows else None
-
-    @property
-    def has_dev(self) -> bool:
-        """Returns whether the learning rate was chosen on a dev set."""
-        return all(row.dev_score is not None for row in self.by_bucket)
-
-    @property
-    def missing(self) -> int:
-        """Returns the number of buckets that the sweep still has to adapt to."""
-        if not self.shots:
-            return 0
-        group = Group(self.language, self.shots, self.method, self.start)
-        asked = self.sweep.buckets(group)
-        return len(asked - {row.bucket for row in self.by_bucket} - {*self.empty})
-
-    @functools.cached_property
     def zero_shot(self) -> float:
         """Returns the test score of the source-trained model in the sweep; NaN without one."""
         same = self.sweep.groups.get(Group(self.language, 0, ZERO_SHOT))
-        return same.mean if same and same.rows else math.nan
+        return same.mean if same else math.nan
 
 
 def _most(rows: Sequence[Row], same: str, order: str) -> tuple[Row, ...]:
@@ -403,22 +316,16 @@ class _Training(msgspec.Struct):
 
 @dataclasses.dataclass(frozen=True)
 class SourceTraining:
-    """One source training, as far as its workdir tells; None is what it does not say.
-
-    Attributes:
-      learning_rate: of the last stage, at its highest.
-      epochs: over the training examples.
-      dev: score on the source language's dev set, and of how many examples, at the step that is
-        adapted; or a sentence on why that is not known.
-      test: likewise, on its test set.
-    """
+    """One source training, as far as its workdir tells; None is what it does not say."""
 
     workdir: pathlib.Path
-    learning_rate: float | None
+    learning_rate: float | None  # Of the last stage, at its highest.
     batch_size: int | None
-    epochs: float | None
+    epochs: float | None  # Over the training examples.
+    # Score on the source language's dev set, and of how many examples, at the step that is adapted;
+    # or a sentence on why that is not known.
     dev: tuple[float | None, int] | str
-    test: tuple[float | None, int] | str
+    test: tuple[float | None, int] | str  # Likewise, on its test set.
 
 
 def read_source(workdir: pathlib.Path, task: str, language: str) -> SourceTraining | str:

@@ -4,7 +4,6 @@ Sweeps that adapt the same source-trained model to the same task are one `System
 """
 
 import collections
-import dataclasses
 import functools
 import pathlib
 import statistics
@@ -41,86 +40,71 @@ METHODS = {
 }  # fmt: skip
 
 
-@dataclasses.dataclass(frozen=True)
 class System:
     """The sweeps that adapt one source-trained model to one task.
 
     Attributes:
       name: tells it from other systems of the task; '' for the only one.
       searched: workdirs of source training for the task, the one that is adapted among them.
+      title: the task, and the system where there are others.
+      metric: the name of the score.
+      by_sweep: the adaptations of each group, sweep after sweep.
+      groups: those of the sweep that has the most buckets of a group.
+      adapted: (language, K) -> adaptations of the whole model from the source-trained one.
+      way: how most tables' adaptations are made: as the paper's, if there are any.
+      way_shots: K of adaptations in that way.
+      source_languages: of source training: the pivot, unless its workdir names others.
+      source_language: the one of them that scores are from; its name, such as English, is
+        `source_name`.
+      every_language: codes of languages with any result, those of source training first.
+      languages: the targets, which are all others.
+      comparable: languages whose scores the paper's may stand beside.
+      data: 'sample', 'official' or 'other', as in reporting.sections.
     """
 
-    task: str
-    sweeps: tuple[Sweep, ...]
-    name: str = ''
-    searched: tuple[pathlib.Path, ...] = ()
-
-    @property
-    def title(self) -> str:
-        """Returns the task, and the system where there are others."""
-        return f'{topics.title(self.task)} ({self.task}{self.name and ", " + self.name})'
-
-    @property
-    def metric(self) -> str:
-        """Returns the name of the score."""
-        return topics.main_score(self.task)
-
-    @functools.cached_property
-    def by_sweep(self) -> dict[Group, list[Adaptations]]:
-        """Returns the adaptations of each group, sweep after sweep."""
-        every: dict[Group, list[Adaptations]] = {}
-        for sweep in self.sweeps:
+    def __init__(
+        self,
+        task: str,
+        sweeps: Sequence[Sweep],
+        name: str = '',
+        searched: Sequence[pathlib.Path] = (),
+    ):
+        self.task, self.sweeps, self.name, self.searched = task, sweeps, name, searched
+        self.title = f'{topics.title(task)} ({task}{name and ", " + name})'
+        self.metric = topics.main_score(task)
+        self.by_sweep: dict[Group, list[Adaptations]] = {}
+        for sweep in sweeps:
             for group, stats in sweep.groups.items():
-                every.setdefault(group, []).append(stats)
-        return every
-
-    @functools.cached_property
-    def groups(self) -> dict[Group, Adaptations]:
-        """Returns the adaptations of each group; of several sweeps' those with the most buckets."""
-        return {
+                self.by_sweep.setdefault(group, []).append(stats)
+        self.groups = {
             group: max(same, key=lambda stats: len(stats.scores))
             for group, same in self.by_sweep.items()
         }
-
-    @functools.cached_property
-    def adapted(self) -> dict[tuple[str, int], Adaptations]:
-        """Returns (language, K) -> adaptations of the whole model from the source-trained one."""
         full = self.having(**FULL._asdict())
-        return {group[:2]: stats for group, stats in full.items() if stats.rows}
-
-    @functools.cached_property
-    def source_languages(self) -> frozenset[str]:
-        """Returns the languages of source training: the pivot, unless its workdir names others."""
-        trained = {
+        self.adapted = {group[:2]: stats for group, stats in full.items() if stats.rows}
+        ways = {Way(g.method, g.start) for g in self.groups if g.shots}
+        self.way = min(ways, key=lambda w: (w != FULL, w.start != FULL.start, w), default=FULL)
+        self.way_shots = self.shots(**self.way._asdict())
+        pivot = topics.pivot(task)
+        self.source_languages = {
             lang
-            for sweep in self.sweeps
-            for lang in topics.languages(self.task)
-            if f'{topics.task_name(self.task, lang)}/train' in sweep.source_examples
-        }
-        declared = {topics.pivot(self.task)} if topics.declared(self.task) else set()
-        return frozenset(trained or declared)
-
-    @functools.cached_property
-    def source_language(self) -> str:
-        """Returns the language of source training, or of several the one that scores are from."""
-        pivot, languages = topics.pivot(self.task), self.source_languages
-        return pivot if pivot in languages else min(languages, default=pivot)
-
-    @property
-    def source_name(self) -> str:
-        """Returns the name of the language of source training, such as English."""
-        return languages_lib.get(self.source_language).name.capitalize()
-
-    @functools.cached_property
-    def every_language(self) -> tuple[str, ...]:
-        """Lists the languages with any result by code, those of source training first."""
-        languages = {group.language for group in self.groups}
-        return tuple(sorted(languages, key=lambda lang: (lang not in self.source_languages, lang)))
-
-    @functools.cached_property
-    def languages(self) -> tuple[str, ...]:
-        """Returns target languages: all but the languages of source training."""
-        return tuple(lang for lang in self.every_language if lang not in self.source_languages)
+            for sweep in sweeps
+            for lang in topics.languages(task)
+            if f'{topics.task_name(task, lang)}/train' in sweep.source_examples
+        } or ({pivot} if topics.declared(task) else set())
+        is_pivot = pivot in self.source_languages
+        self.source_language = pivot if is_pivot else min(self.source_languages, default=pivot)
+        self.source_name = languages_lib.get(self.source_language).name.capitalize()
+        found = sorted({group.language for group in self.groups})
+        self.languages = tuple(lang for lang in found if lang not in self.source_languages)
+        first = (lang for lang in found if lang in self.source_languages)
+        self.every_language = (*first, *self.languages)
+        self._reason = self._why_none_compares()
+        self._mismatches = {} if self._reason else self._other_tests()
+        known = () if self._reason else self.every_language
+        self.comparable = tuple(lang for lang in known if lang not in self._mismatches)
+        is_sample = any(sweep.about.data == 'sample' for sweep in sweeps)
+        self.data = 'sample' if is_sample else 'official' if self.comparable else 'other'
 
     def having(self, **fields: str) -> dict[Group, Adaptations]:
         """Returns the groups with shots that have these fields, sorted."""
@@ -133,17 +117,6 @@ class System:
     def shots(self, **fields: str) -> tuple[int, ...]:
         """Returns the values of K, without 0, of groups with these fields."""
         return tuple(sorted({group.shots for group in self.having(**fields)}))
-
-    @functools.cached_property
-    def way(self) -> Way:
-        """Returns how most tables' adaptations are made: as the paper's, if there are any."""
-        found = {Way(g.method, g.start) for g in self.groups if g.shots}
-        return min(found, key=lambda way: (way != FULL, way.start != FULL.start, way), default=FULL)
-
-    @property
-    def way_shots(self) -> tuple[int, ...]:
-        """Returns K of adaptations in that way."""
-        return self.shots(**self.way._asdict())
 
     def group(self, language: str, shots: int) -> Group:
         """Returns a group of adaptations in that way; of 0 shots the one without adaptation."""
@@ -168,13 +141,6 @@ class System:
         return self.source if isinstance(self.source, str) else self.source.test
 
     @functools.cached_property
-    def data(self) -> str:
-        """Returns 'sample', 'official' or 'other', as in reporting.sections."""
-        if any(sweep.about.data == 'sample' for sweep in self.sweeps):
-            return 'sample'
-        return 'official' if self.comparable else 'other'
-
-    @functools.cached_property
     def about_data(self) -> str:
         """Returns the sentence about it that belongs under every table."""
         if self.data == 'sample':
@@ -197,15 +163,7 @@ class System:
             line += f" Without the paper's numbers: {what}."
         return line
 
-    @property
-    def comparable(self) -> tuple[str, ...]:
-        """Returns the languages whose scores the paper's may stand beside."""
-        if self._reason:
-            return ()
-        return tuple(lang for lang in self.every_language if lang not in self._mismatches)
-
-    @functools.cached_property
-    def _reason(self) -> str:
+    def _why_none_compares(self) -> str:
         """Returns why no language compares with the paper; '' if some may."""
         if self.task not in FEWSHOT.tasks:
             return f'{self.task} is not a task of the paper'
@@ -228,8 +186,7 @@ class System:
                 )
         return ''
 
-    @functools.cached_property
-    def _mismatches(self) -> dict[str, str]:
+    def _other_tests(self) -> dict[str, str]:
         """Returns language -> why its test set is not the paper's."""
         reasons = {}
         for lang in self.every_language:
@@ -324,7 +281,7 @@ def systems(sweeps: Sequence[Sweep], searched: Sequence[str | pathlib.Path] = ()
         first = members[0]
         name = first.name if folders[first.name] == 1 else clean(first.workdir)
         named = name if number[task] > 1 else ''
-        made.append(System(task, tuple(members), named, tuple(dict.fromkeys(others[task]))))
+        made.append(System(task, members, named, list(dict.fromkeys(others[task]))))
     order = (*FEWSHOT.tasks, *number)
     return sorted(made, key=lambda system: order.index(system.task))
 

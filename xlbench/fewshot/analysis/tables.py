@@ -46,25 +46,24 @@ def about(system: System) -> Table:
         for lang in system.languages
     }
     train = [lang in topics.train_languages(system.task) for lang in system.languages]
-    facts = {
+    facts: dict[str, str | int] = {
         'metric': system.metric,
-        'labels': str(max(labels)) if max(labels, default=0) else '-',
-        'target_training_sets': 'Yes' if all(train) else 'No',
-        'languages': f'{len({*system.languages, system.source_language})}',
+        'labels': max(labels, default=0) or '-',
+        'training sets in target languages': 'Yes' if all(train) else 'No',
+        f'languages, {system.source_name} among them': len(
+            {*system.languages, system.source_language}
+        ),
     }
-    names = {
-        'target_training_sets': 'training sets in target languages',
-        'languages': f'languages, {system.source_name} among them',
-    }
-    columns, sources = [Column('', 'here')], [facts]
+    columns = {'here': list(facts.values())}
     if system.data == 'official':
-        columns.append(Column('', 'paper'))
-        sources.append(paper.tasks()[(system.task,)])
+        printed = paper.tasks()[(system.task,)]
+        keys = ('metric', 'labels', 'target_training_sets', 'languages')
+        columns['paper'] = [printed[key] for key in keys]
     rows = [
-        Row(names.get(key, key), 'fact', tuple(_text(source[key]) for source in sources))
-        for key in facts
+        Row(name, 'fact', tuple(map(_text, values)))
+        for name, *values in zip(facts, *columns.values(), strict=True)
     ]
-    return system.table(title, columns, rows, [], 'property', metric=False)
+    return system.table(title, Column.named(columns), rows, [], 'property', metric=False)
 
 
 def source(system: System) -> Table:

@@ -8,7 +8,6 @@ variables, one behind the other. Nothing in either is run.
 import pathlib
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 from google.protobuf import empty_pb2
@@ -20,16 +19,6 @@ from xlbench.system.errors import UserError, shortened
 _MAGIC = 0xDB4775248B80FB57  # Of LevelDB's tables; the last 8 of the 48 bytes of the footer.
 _FOOTER = 48
 _FLOAT = 1  # DT_FLOAT.
-
-
-class _Place(NamedTuple):
-    """Type, shape, file, first byte and bytes of a variable."""
-
-    dtype: int
-    shape: tuple[int, ...]
-    shard: int
-    offset: int
-    size: int
 
 
 def read(prefix: pathlib.Path) -> dict[str, np.ndarray]:
@@ -45,26 +34,34 @@ def read(prefix: pathlib.Path) -> dict[str, np.ndarray]:
         shards = header.get(1, 1)
         if not isinstance(shards, int) or not 1 <= shards <= 10_000:
             raise ValueError(f'{shards!r} shards')
-        variables = {}
-        for name, value in entries.items():
-            place = _place(value)
-            if place.dtype == _FLOAT:
-                variables[name.decode()] = _read(prefix, place, shards)
+        found = {name.decode(): _read(prefix, value, shards) for name, value in entries.items()}
     except (
         OSError, ValueError, KeyError, IndexError, struct.error, TypeError, DecodeError,
     ) as error:  # fmt: skip
         raise UserError(
             f'{index} and its data are no whole TensorFlow checkpoint: {shortened(str(error))}'
         ) from None
-    return variables
+    return {name: variable for name, variable in found.items() if variable is not None}
 
 
-def _read(prefix: pathlib.Path, place: _Place, shards: int) -> np.ndarray:
-    path = prefix.with_name(f'{prefix.name}.data-{place.shard:05}-of-{shards:05}')
-    count = int(np.prod(place.shape, dtype=object))
-    if count * 4 != place.size or place.offset + place.size > path.stat().st_size:
-        raise ValueError(f'a variable of shape {place.shape} has {place.size} bytes')
-    return np.fromfile(path, '<f4', count, offset=place.offset).reshape(place.shape)
+def _read(prefix: pathlib.Path, entry: bytes, shards: int) -> np.ndarray | None:
+    """The variable that a BundleEntryProto says the place of; None for one of another type."""
+    fields = dict(_fields(entry))
+    if 7 in fields:
+        raise ValueError('a variable lies in slices')
+    shape = [
+        int(dict(_fields(bytes(size))).get(1, 0))
+        for key, size in _fields(bytes(fields.get(2, b'')))
+        if key == 2
+    ]
+    dtype, shard, offset, size = (int(fields.get(key, 0)) for key in (1, 3, 4, 5))
+    if dtype != _FLOAT:
+        return None
+    path = prefix.with_name(f'{prefix.name}.data-{shard:05}-of-{shards:05}')
+    count = int(np.prod(shape, dtype=object))
+    if count * 4 != size or offset + size > path.stat().st_size:
+        raise ValueError(f'a variable of shape {shape} has {size} bytes')
+    return np.fromfile(path, '<f4', count, offset=offset).reshape(shape)
 
 
 def _entries(data: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -115,17 +112,3 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
     """The fields of a message of protocol buffers: numbers, and bytes of what is longer."""
     for field in UnknownFieldSet(empty_pb2.Empty.FromString(data)):
         yield field.field_number, field.data
-
-
-def _place(data: bytes) -> _Place:
-    """A BundleEntryProto."""
-    fields = dict(_fields(data))
-    numbers = {key: value for key, value in fields.items() if isinstance(value, int)}
-    if 7 in fields:
-        raise ValueError('a variable lies in slices')
-    shape = tuple(
-        int(dict(_fields(bytes(size))).get(1, 0))
-        for key, size in _fields(bytes(fields.get(2, b'')))
-        if key == 2
-    )
-    return _Place(numbers.get(1, 0), shape, numbers.get(3, 0), numbers.get(4, 0), numbers.get(5, 0))

@@ -118,15 +118,11 @@ class TokenEncoder:
             rows = np.asarray(encoded)
             for number, row, start in places:
                 key, ids = missing[number]
-                found[key] = self._keep(key, rows[row, start : start + len(ids)].copy())
+                found[key] = self._kept[key] = rows[row, start : start + len(ids)].copy()
+                self._bytes += found[key].nbytes
+                while self._bytes > _KEPT_BYTES and len(self._kept) > 1:
+                    self._bytes -= self._kept.popitem(last=False)[1].nbytes
         return found
-
-    def _keep(self, key: bytes, vectors: np.ndarray) -> np.ndarray:
-        self._kept[key] = vectors
-        self._bytes += vectors.nbytes
-        while self._bytes > _KEPT_BYTES and len(self._kept) > 1:
-            self._bytes -= self._kept.popitem(last=False)[1].nbytes
-        return vectors
 
     def _batches(self, texts: Sequence[np.ndarray]) -> Iterator[_Batch]:
         kind = 'cpu' if jax.default_backend() == 'cpu' else 'other'

@@ -336,7 +336,6 @@ _ASCII_SPACE = re.compile('[ \\t\\n\\f\\r]+')
 _KEPT_DOTS = '\ue000'  # A run of dots while single ones are looked at; n of them stand for n dots.
 
 
-
 def split(text: str) -> list[str]:
     """A line's words: between white space of ASCII, as Java's StringTokenizer has it."""
     return [word for word in _ASCII_SPACE.split(text) if word]

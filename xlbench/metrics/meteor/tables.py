@@ -145,7 +145,12 @@ def read_paraphrases(path: pathlib.Path, texts: Iterable[Sequence[str]]) -> list
 
     The file has gzipped lines: a probability, a phrase, a phrase that may stand for it.
     """
-    runs = _runs(texts)
+    runs = {  # Of words up to _LONGEST, with spaces between them.
+        ' '.join(words[i : i + size]).encode()
+        for words in texts
+        for size in range(1, _LONGEST + 1)
+        for i in range(len(words) - size + 1)
+    }
     rows = []
     try:
         for phrases, paraphrases in _columns(path):
@@ -161,16 +166,6 @@ def read_paraphrases(path: pathlib.Path, texts: Iterable[Sequence[str]]) -> list
             f'its paraphrase: {error}'
         ) from None
     return rows
-
-
-def _runs(texts: Iterable[Sequence[str]]) -> set[bytes]:
-    """All runs of words up to _LONGEST, with spaces between them."""
-    return {
-        ' '.join(words[i : i + size]).encode()
-        for words in texts
-        for size in range(1, _LONGEST + 1)
-        for i in range(len(words) - size + 1)
-    }
 
 
 def _columns(path: pathlib.Path) -> Iterator[tuple[list[bytes], list[bytes]]]:
