@@ -6,6 +6,7 @@ import re
 import sys
 import types
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,7 +17,7 @@ from stand_ins import Copier, read_result, with_metrics
 
 from xlbench import config as config_lib, evaluators, metrics, runs
 from xlbench.data import baselines as data_baselines, prepared, tokenizers
-from xlbench.evaluators import base, baselines
+from xlbench.evaluators import base, baselines, generation
 from xlbench.parallel import partitioning
 from xlbench.system.errors import UserError
 from xlbench.training import train_step
@@ -148,6 +149,34 @@ def test_several_texts_an_example(make, tasks, tmp_path):
         assert {name: scores[name] for name in expected} == pytest.approx(expected)
     assert 'mrs_rouge' in rows[0]['scores']
     assert set(result['signatures']) == {'MultilingualRouge', 'Distinct', 'MrsRouge'}
+
+
+@pytest.mark.parametrize(
+    'batches, widths',
+    [
+        ({24: 1}, {24: 24}),
+        ({56: 3, 80: 15, 104: 2, 144: 1, 256: 2}, {56: 80, 80: 80, 104: 144, 144: 144, 256: 256}),
+        ({56: 16, 80: 15, 104: 99, 144: 1}, {56: 56, 80: 104, 104: 104, 144: 144}),
+    ],
+)
+def test_inputs_of_few_batches_are_as_wide_as_others_for_decoding(batches, widths):
+    assert generation.few_widths(batches) == widths
+
+
+def test_texts_are_the_same_at_any_width_for_decoding(make, tasks, tmp_path, monkeypatch):
+    model, ids = tiny.tiny_model(), jnp.ones((1, 4), jnp.int32)
+    params = nn.unbox(model.init(jax.random.key(0), ids, ids))['params']
+    found = {}
+    for name, ratio in {'own': 0.0, 'one': 99.0}.items():
+        monkeypatch.setattr(generation, 'WIDER', ratio)
+        evaluator = make(model=model, tasks=tasks[:1])
+        evaluator.run(params, 7, str(tmp_path / name), 'stage1')
+        found[name] = read_result(tmp_path / name, tasks[0])[1]
+        assert len(set(evaluator._widths.values())) == (1 if ratio else len(evaluator._widths)) != 0
+    assert len(evaluator._widths) > 1
+    assert [x['prediction'] for x in found['own']] == [x['prediction'] for x in found['one']]
+    scores = [[x['scores']['log_probability'] for x in rows] for rows in found.values()]
+    np.testing.assert_allclose(*scores, rtol=1e-5)
 
 
 def test_the_first_token_is_the_language(make, tasks, tmp_path, monkeypatch):

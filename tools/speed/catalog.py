@@ -31,7 +31,7 @@ class Script:
     command: str  # The script without its ending, and its arguments.
     peers: tuple[str, ...] = ()  # Modules that the interpreter of the peers must have.
     option: str = ''  # How the script calls that interpreter; '' where it needs none.
-    limit: int = 900  # Seconds after which it is stopped.
+    limit: int = 1800  # Seconds after which it is stopped.
     variables: tuple[str, ...] = ()  # Of the environment, where it finds real models and data.
 
     @property
@@ -86,7 +86,6 @@ SCRIPTS = (
             f'parity {work}',
             ('sentence_transformers', 'accelerate'),
             '--torch_python',
-            limit=1800,
             variables=('XLBENCH_DEV_MODELS', 'XLBENCH_DEV_DATA'),
         )
         for work in ('topics', 'replies')

@@ -22,7 +22,8 @@ class EvalBatches:
 
     The widest batches come first, and of one shape those with the longest targets. A batch has the
     features of a view and example_index [rows] int32: the example in `prepared`, or -1 for an empty
-    row. For `shapes` and `trimmed` see `TrainBatches`; `num_examples` is over all processes.
+    row. For `shapes` and `trimmed` see `TrainBatches`; `num_examples` is over all processes, and
+    `inputs_of_batches` are the widths of each batch's inputs.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class EvalBatches:
         # The first row needs the largest shape, and is never empty.
         self._shapes = [allowed[i] for i in needed[self._batches[:, 0]]]
         self.shapes = tuple((batch_size, *shape) for shape in sorted(set(self._shapes)))
+        self.inputs_of_batches = [shape.inputs for shape in self._shapes]
 
     def __len__(self) -> int:
         """Returns the number of batches, the same in every process."""
