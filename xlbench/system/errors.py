@@ -135,7 +135,8 @@ def storage_trouble(error: BaseException | None, place: str = '') -> Trouble | N
     """
     if error is None:
         return None
-    number, paths, text = 0, [], ' '.join(f'{error}'.split())
+    number, text = 0, ' '.join(f'{error}'.split())
+    paths: list[str] = []
     if isinstance(error, OSError) and error.errno in _STORAGE:
         number, named = error.errno, error.filename if error.filename2 is None else error.filename2
         paths = [os.fsdecode(named)] if isinstance(named, str | bytes | os.PathLike) else []
