@@ -1,4 +1,4 @@
-"""What a paper's tables and figures are made of: runs by setting and model, and ratings of texts.
+"""The material of a paper's tables and figures: runs by setting and model, and ratings of texts.
 
 A system is a setting and a model: a multilingual run, or the monolingual runs of one model in all
 languages together. Their baselines, and what the paper prints, are apart.
@@ -164,7 +164,7 @@ class Material:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What has to be said of the data and the paper, about the data first."""
+        """The sentences on the data and the paper, that about the data first."""
         of_paper = (self.benchmark.paper_note,) if self.is_official else ()
         return (self.section.data_note, *of_paper)
 
