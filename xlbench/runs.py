@@ -30,6 +30,7 @@ from xlbench.system.files import Json, Setting
 from xlbench.training import memory, objectives, optimizers
 from xlbench.training.experiment import (
     Data,
+    Evaluator,
     Experiment,
     adapter_places,
     data_facts,
@@ -151,7 +152,7 @@ def evaluated(block: Mapping[str, Setting], data: Data) -> list[Prepared]:
     return list({task.name: task for task in tasks}.values())
 
 
-def _check_score(name: str, evals: Mapping[str, tuple[evaluators.Evaluator, int]]) -> None:
+def _check_score(name: str, evals: Mapping[str, tuple[Evaluator, int]]) -> None:
     """Raises UserError for a config.best.score that its evaluation does not make."""
     chosen, _, rest = name.partition('/')
     if chosen not in evals or not evals[chosen][1]:  # Checked before, where a run is trained.

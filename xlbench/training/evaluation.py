@@ -4,7 +4,6 @@ import itertools
 import math
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from ml_collections import ConfigDict
 
@@ -17,10 +16,7 @@ from xlbench.system.progress import duration
 from xlbench.system.trees import Params
 from xlbench.training import memory, messages, tracking
 from xlbench.training.checkpoints import Best, Progress
-from xlbench.training.experiment import Scores
-
-if TYPE_CHECKING:
-    from xlbench.evaluators.base import Evaluator
+from xlbench.training.experiment import Evaluator, Scores
 
 # Characters of a text that trackers get.
 _LONGEST_SAMPLE = 1000
@@ -37,7 +33,7 @@ class Evaluation:
         self,
         config: ConfigDict,
         workdir: str,
-        evals: Mapping[str, tuple['Evaluator', int]],
+        evals: Mapping[str, tuple[Evaluator, int]],
         log: tracking.Log,
         interruption: Interruption,
         watch: Watch,

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import flax.linen as nn
 import jax
@@ -21,15 +21,12 @@ from xlbench.models.lora import Lora
 from xlbench.parallel import partitioning
 from xlbench.settings import blocks
 from xlbench.settings.blocks import Added
-from xlbench.system.files import Setting
+from xlbench.system.files import Json, Setting
 from xlbench.system.progress import Progress
 from xlbench.system.trees import Mask, Params, Shapes, Shardings
 from xlbench.training import train_step
 from xlbench.training.objectives.contract import Objective
 from xlbench.training.rows import ALL_ROWS, Rows
-
-if TYPE_CHECKING:  # Evaluators are above training: a run is given its own.
-    from xlbench.evaluators.base import Evaluator
 
 Scores = dict[str, dict[str, float]]  # {task, or 'mean': {score: value}}
 # {(task or mixture, split): (its prepared tasks, their rates)}
@@ -119,6 +116,29 @@ def is_sample(data: Data) -> bool:
     return any(task.manifest['data'] == 'sample' for tasks, _ in data.values() for task in tasks)
 
 
+class Evaluator(Protocol):
+    """The part of an evaluator that the loop knows; xlbench/evaluators/base.py has all of it."""
+
+    samples: Mapping[str, Sequence[Mapping[str, Json]]]
+    collapsed: Sequence[str]
+
+    @property
+    def notes(self) -> Mapping[str, str]:
+        """Warnings about tasks, by their names."""
+
+    def run(self, *args: Any, **options: Any) -> Scores:
+        """The scores of each task, and under 'mean' their averages; see there."""
+
+    def examples(self, name: str) -> np.ndarray:
+        """The numbers of the examples that are scored of a task."""
+
+    def score_names(self, task: str) -> set[str]:
+        """The scores that `run` gives of a task, or of any for 'mean'."""
+
+    def headline(self, scores: Scores, task: str) -> float:
+        """The score that stands for a task, or for 'mean'."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Experiment:
     """All that a config builds before any parameter exists.
@@ -136,7 +156,7 @@ class Experiment:
     shardings: Shardings
     mask: Mask
     tokenizer: Tokenizer  # Of the vocabulary that the data was prepared with.
-    evals: Mapping[str, tuple['Evaluator', int]]  # {name: (evaluator, every)}
+    evals: Mapping[str, tuple[Evaluator, int]]  # {name: (evaluator, every)}
     # {key: epochs of the config in place of which it has steps now}
     given: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
