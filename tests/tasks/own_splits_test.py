@@ -101,7 +101,7 @@ def test_a_repeated_id_pairs_no_question_with_another_answer(root, tmp_path, lan
             questions[1]['id'] = questions[0]['id']
         paths[name] = tmp_path / name
         paths[name].write_text(json.dumps(data))
-    found = list(xquad.read('train', str(paths['en']), str(paths['de'])))
+    found = list(xquad.read('', 'en', 'de', 'train', str(paths['en']), str(paths['de'])))
     bad = [str(record) for record in found if isinstance(record, readers.BadRecord)]
     assert bad[0].startswith(str(paths[lang])) and 'has the id' in bad[0]
     pairs = {record['id']: record for record in found if not isinstance(record, readers.BadRecord)}

@@ -107,7 +107,7 @@ def search(
     *,
     with_decoding: bool,
 ) -> Figures:
-    """What was tried in place of a config that does not fit, and the first plan that does."""
+    """The tries in place of a config that does not fit, and the first plan that does."""
     tried: list[Figures] = []
     for changes in smaller(config, device.count):
         entry: Figures = {'flags': flags(changes), 'fits': False}
