@@ -283,6 +283,17 @@ def test_sweeps_of_the_same_source_model_say_so(tmp_path):
     assert Sweep(named).source_config == {'seed': 7}
 
 
+def test_results_are_read_beside_a_broken_config_of_the_source_model(tmp_path):
+    rows = tiny_sweep.group('de', 1, [1.0])
+    folder = tiny_sweep.write(tmp_path / 'sweep', rows)
+    (folder / 'source').mkdir()
+    (folder / 'source/config.json').write_text('{')
+    sweep = Sweep(folder)
+    assert list(sweep.rows) == rows and len(sweep.groups) == 1
+    with pytest.raises(errors.UserError, match=r'source/config\.json'):
+        _ = sweep.source
+
+
 def test_folders_of_the_config_start_where_the_sweep_was_run(tmp_path):
     rows = tiny_sweep.group('de', 1, [1.0])
     (tmp_path / 'there' / 'runs' / 'source').mkdir(parents=True)

@@ -75,6 +75,13 @@ def test_a_spec_cannot_load_just_anything(spec, message):
         metrics.from_spec(spec)
 
 
+def test_a_fault_of_a_module_of_the_package_is_shown_as_it_is(tmp_path, monkeypatch):
+    (tmp_path / 'faulty.py').write_text('[][0]')
+    monkeypatch.setattr(metrics, '__path__', [*metrics.__path__, str(tmp_path)])
+    with pytest.raises(IndexError):
+        metrics.from_spec({'metric': 'xlbench.metrics.faulty:A'})
+
+
 def test_settings_that_meteor_had():
     spec = metrics.to_spec(metrics.Meteor('de'))
     spec['kwargs'] |= dict(task='', beam=40, parameters=[])

@@ -199,7 +199,13 @@ def describe(devices: Sequence[jax.Device], topology: str, memory: float | None)
     elif topology == 'local':
         capacity = partitioning.memory_limit(partitioning.make_mesh(devices=devices))
         source = 'what the device offers' if capacity else source
-    names = ('peak', 'memory_speed', 'link_speed')
-    speeds = [getattr(chip, name) * part if chip else None for name in names]
-    clock = chip.clock if chip else None
-    return Device(len(devices), kind, capacity, *speeds, clock, source)
+    return Device(
+        count=len(devices),
+        kind=kind,
+        capacity=capacity,
+        peak=chip.peak * part if chip else None,
+        memory_speed=chip.memory_speed * part if chip else None,
+        link_speed=chip.link_speed * part if chip else None,
+        clock=chip.clock if chip else None,
+        source=source,
+    )

@@ -101,10 +101,6 @@ class Sweep:
       name: of the workdir.
       task: of the benchmark, or a user's own.
       source_workdir: of the source-trained model, which may be gone.
-      source_config: of its training.
-      source: a hash of that: sweeps that adapt the same model have the same.
-      source_examples: how many it was trained with, by '<task>/<split>'.
-      searched: workdirs of source models that were trained to be compared, not adapted.
     """
 
     def __init__(self, workdir: str | pathlib.Path):
@@ -134,15 +130,6 @@ class Sweep:
         self.rows = tuple(rows)
         named = self.about.config.source_workdir
         self.source_workdir = pathlib.Path(self._where(named)) if named else folder / 'source'
-        there = untrusted.file(self.source_workdir, 'config.json')
-        trained = files.read_json(there, _Trained) if there else _Trained()
-        self.source_config: Config = trained.config or self.config.get('source', {})
-        text = json.dumps(self.source_config, sort_keys=True, default=str)
-        self.source = hashlib.sha256(text.encode()).hexdigest()
-        self.source_examples = trained.examples or self.about.examples or {}
-        self._contents = {**(trained.contents or {}), **(self.about.contents or {})}
-        found = [] if named else sorted(folder.glob('source-*'))
-        self.searched = [one for one in found if untrusted.file(one, 'config.json')]
 
     @functools.cached_property
     def groups(self) -> dict[Group, 'Adaptations']:
@@ -168,6 +155,38 @@ class Sweep:
             for number in results.bucket_numbers(asked.buckets)
         }
 
+    # ------------------------------------------------------------------------ the source model
+
+    @property
+    def searched(self) -> list[pathlib.Path]:
+        """Lists the workdirs of source models that were trained to be compared, not adapted."""
+        if self.about.config.source_workdir:
+            return []
+        folders = sorted(self.workdir.glob('source-*'))
+        return [folder for folder in folders if untrusted.file(folder, 'config.json')]
+
+    @functools.cached_property
+    def _trained(self) -> _Trained:
+        """Returns the config.json of the source-trained model; empty if its workdir is gone."""
+        path = untrusted.file(self.source_workdir, 'config.json')
+        return files.read_json(path, _Trained) if path else _Trained()
+
+    @property
+    def source_config(self) -> Config:
+        """Returns the config of the source-trained model."""
+        return self._trained.config or self.config.get('source', {})
+
+    @property
+    def source_examples(self) -> Mapping[str, int]:
+        """Counts the examples that the source model was trained with, by '<task>/<split>'."""
+        return self._trained.examples or self.about.examples or {}
+
+    @functools.cached_property
+    def source(self) -> str:
+        """Hashes the source model's config: sweeps that adapt the same model have the same."""
+        text = json.dumps(self.source_config, sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
+
     # ---------------------------------------------------------------------------- prepared data
 
     def open_prepared(self, language: str, split: str) -> prepared.Prepared:
@@ -177,10 +196,11 @@ class Sweep:
           UserError: they are not there any more.
         """
         name = topics.task_name(self.task, language)
+        contents = {**(self._trained.contents or {}), **(self.about.contents or {})}
         data = self.about.config.source.data
         root, vocabulary = self._where(data.root), data.vocabulary
         try:
-            content = self._contents.get(f'{name}/{split}')
+            content = contents.get(f'{name}/{split}')
             return prepared.open_task(root, vocabulary, name, split, content)
         except prepared.NotPrepared as error:
             raise errors.UserError(
