@@ -220,6 +220,17 @@ def test_a_shared_dual_encoder_is_one_encoder(tmp_path):
     assert_same(checkpoint.load_params(found), random_params('bert'))
 
 
+@pytest.mark.parametrize('shared', [True, False])
+def test_tensors_that_a_dual_encoder_lacks(tmp_path, shared):
+    folder, name = tmp_path / 'one', 'embeddings.word_embeddings.weight'
+    save(folder, 'bert' if shared else 'dual_encoder')
+    edit(folder if shared else folder / 'right', lambda arrays: arrays.pop(name))
+    found = checkpoint.Pair(folder, {'shared': shared})
+    lacking = name if shared else f'right/{name}'  # As the files of a shared one have it.
+    with pytest.raises(errors.UserError, match=f'one lacks tensors that .* have: {lacking}$'):
+        checkpoint.load_params(found)
+
+
 def test_dual_encoders_of_different_sizes(tmp_path):
     folder = save(tmp_path / 'one', 'dual_encoder')
     edit_config(folder / 'right', layer_norm_eps=1e-5)

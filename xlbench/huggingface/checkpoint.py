@@ -5,7 +5,7 @@ import functools
 import pathlib
 import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import flax.linen as nn
@@ -182,7 +182,7 @@ class Checkpoint:
 class Pair(Checkpoint):
     """Two encoders in the subfolders left/ and right/, opened as one dual encoder.
 
-    Tensors have their side before their names.
+    Tensors have their side before their names, but those of an encoder that both sides share.
 
     Args:
       folder: with the subfolders, or an encoder that both sides share.
@@ -204,12 +204,13 @@ class Pair(Checkpoint):
         if left.family != 'bert' or any(left.model != right.model for right in others):
             raise UserError(f'{folder}: left and right are not two encoders of the same size')
         self.config, self.model = left.config, left.model | {'family': self.family} | fields
-        self._ignored = tuple(f'(left|right)/({pattern})' for pattern in left._ignored)
+        self._ignored = tuple(f'((left|right)/)?({pattern})' for pattern in left._ignored)
         self._stored, self._entries, self.shapes = {}, {}, {}
         for side, one in sides.items():
             before = f'{side}/'.__add__
-            self._stored |= {before(name): stored for name, stored in one._stored.items()}
-            self._entries |= {before(p): e.renamed(before) for p, e in one._entries.items()}
+            theirs: Callable[[str], str] = before if others else str
+            self._stored |= {theirs(name): stored for name, stored in one._stored.items()}
+            self._entries |= {before(p): e.renamed(theirs) for p, e in one._entries.items()}
             self.shapes |= {before(path): shape for path, shape in one.shapes.items()}
 
 

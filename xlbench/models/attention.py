@@ -169,7 +169,8 @@ class Attention(nn.Module):
     use_bias: bool = False
     scaled: bool = False
     dropout_rate: float = 0.0
-    kernel_init: layers.Initializer | None = None  # None: fan_in_normal, for queries smaller.
+    # None: fan_in_normal, smaller for queries that are not scaled.
+    kernel_init: layers.Initializer | None = None
     out_kernel_init: layers.Initializer | None = None  # Of the output; None: kernel_init.
 
     def setup(self):
