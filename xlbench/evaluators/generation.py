@@ -1,4 +1,7 @@
-"""Evaluates generation: the loss of the references, and the scores of the decoded texts."""
+"""Evaluates generation: the loss of the references, and the scores of the decoded texts.
+
+Examples, predictions and what ranks predictions anew are here for models that answer, too.
+"""
 
 import abc
 import collections
