@@ -1,4 +1,7 @@
-"""Evaluates generation: the loss of the references, and the scores of the decoded texts."""
+"""Evaluates generation: the loss of the references, and the scores of the decoded texts.
+
+Examples, predictions and what ranks predictions anew are here for models that answer, too.
+"""
 
 import abc
 import collections
@@ -217,6 +220,8 @@ class GenerationEvaluator(base.Evaluator[base.Task, Weights, Rows]):
         if isinstance(chosen.get('encoded'), jax.Array):  # Not a tree of a family's own.
             source = {name: chosen[name] for name in ('encoded', 'encoder_segment_ids')}
             width = self._widths[source['encoder_segment_ids'].shape[1]]
+            # Without what is encoded already: its own width would need a program of its own.
+            chosen = {name: x for name, x in chosen.items() if not name.startswith('encoder_')}
             chosen |= _widened(width, source)
         return chosen
 

@@ -1,7 +1,7 @@
 """Trained models that answer.
 
   loading           opens a workdir or an exported folder; models that answer, encoders of texts
-  answering         opened models, examples, answers, and what all that answer have in common
+  answering         opened models, labels and suggestions, and what all that answer have in common
   generator         texts to texts, and losses of their tokens
   retriever         messages to responses of a set, whose vectors it keeps
   labeller          texts to labels or tags

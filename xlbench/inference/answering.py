@@ -1,4 +1,4 @@
-"""Opened models, examples, answers to them, and the class of all models that answer.
+"""Opened models, labels and suggestions as answers, and the class of all models that answer.
 
 These read ahead, answer in order and count long inputs.
 """

@@ -66,7 +66,7 @@ class _Labeller(Answerer[Texts, Answer]):
         """
         self.check_lang(lang)
 
-        def begin(chunk: list[Texts]) -> _Begun:
+        def begin(chunk: list[Texts]) -> _Begun:  # Does not wait for the device.
             encoded = self._encode(chunk)
             if rows_of := self._tokenizer.language_rows:
                 places = prepared.language_places(rows_of, lang or self._lang, None)
