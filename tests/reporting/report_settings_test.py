@@ -219,6 +219,20 @@ def test_runs_of_one_language_and_setting_are_apart_unless_they_are_seeds(tmp_pa
     assert any('differ in stages.one.learning_rate.' in note for note in section.notes)
 
 
+def test_keys_of_no_hash_in_which_runs_of_a_column_differ_are_named(tmp_path):
+    """Who tracks a run is no part of its hash."""
+    folders = []
+    for lang, trackers in (('de', []), ('ja', ['wandb'])):
+        task = MRS.task_name('retrieval', lang)
+        folders.append(_replies(tmp_path / lang, 'multi', tasks=(task,)))
+        more = {'evals': {}, 'trackers': trackers}
+        change(folders[-1] / 'config.json', lambda was, more=more: {'config': was['config'] | more})
+    rows, section = _by_language(*folders)
+    assert [rows[lang]['Multilingual mrs_rouge'] for lang in ('de', 'ja')] == ['2.00', '2.00']
+    said = 'The configs of the runs of Multilingual differ in trackers.'
+    assert said in section.notes
+
+
 def test_other_languages_of_a_monolingual_run_are_a_column_of_their_own(tmp_path):
     both = tuple(MRS.task_name('retrieval', lang) for lang in ('de', 'ja'))
     own = _replies(tmp_path / 'ja', 'mono', 'ja', rouge=3.0)

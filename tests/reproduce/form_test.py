@@ -260,6 +260,8 @@ def test_printed_tables_write_nothing(tmp_path, monkeypatch, capsys):
     assert r'Google Trans. & 40.4 & 47.9 & 47.8 & 44.4 \\' in capsys.readouterr().out
     assert reproduce.main(['mtg', '--table=all', '--paper', '--format=csv']) == 0
     assert capsys.readouterr().out.count('METEOR') == 10
+    assert reproduce.main(['clidsum', '--table=5,4,5', '--paper']) == 0
+    assert re.findall('### Table (.):', capsys.readouterr().out) == ['5', '4']
     assert not list(tmp_path.iterdir())
 
 

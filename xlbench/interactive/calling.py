@@ -66,10 +66,7 @@ def overrides(changes: Mapping[str, Setting]) -> list[str]:
       ['--config.seed=1', '--config.stages.stage1.num_steps=50', '--config.baselines=()']
     """
     # Flags of a config are read as Python, but for texts.
-    return [
-        f'--config.{key}={ranges.tuples(value)}'
-        for key, value in config_lib.leaves(changes)
-    ]
+    return [f'--config.{key}={ranges.tuples(value)}' for key, value in config_lib.leaves(changes)]
 
 
 def frame(rows: Iterable[Mapping[str, Cell]], index: Sequence[str] = ()) -> 'pd.DataFrame':

@@ -8,7 +8,8 @@
   notes     what has to be said beside the numbers
   predictions  the texts behind a result
   origins   the commands that made a workdir, its time and hardware
-  layout    which rows and columns the tables of a section have, also in the form of its paper
+  layout    rows and columns of a section's tables, also in its paper's form; those of one run
+            as plain text
   paper_tables  the tables and figures of a paper, from its numbers or from runs
   drawing   colours and fonts of figures, and their files
   tables    a table: cells of numbers under grouped columns; a figure with its numbers

@@ -361,8 +361,7 @@ def _facts(pick: Pick) -> set[tuple[str, str]]:
 
 def _differing(picks: Sequence[Pick]) -> str:
     """Keys in which the configs of runs differ, but for their seeds; '' if they do not."""
-    first = {pick.run.config_hash: pick for pick in reversed(picks)}
-    facts = [_facts(pick) for pick in first.values()]
+    facts = [_facts(members[0]) for members in _seeds([*picks])[0]]
     keys = sorted({key for key, _ in facts[0].union(*facts) - facts[0].intersection(*facts)})
     return ', '.join(keys[:4]) + (f' and {len(keys) - 4} more keys' if len(keys) > 4 else '')
 
