@@ -5,8 +5,9 @@ import math
 
 import pytest
 
-from xlbench.system import logs, machine, sessions
+from xlbench.system import machine, sessions
 from xlbench.system.errors import UserError
+from xlbench.training import tracking
 
 
 def read(path):
@@ -14,7 +15,7 @@ def read(path):
 
 
 def test_lines_and_rows(tmp_path, capsys):
-    log = logs.Log(str(tmp_path))
+    log = tracking.Log(str(tmp_path))
     log.line('hello')
     assert not (tmp_path / 'metrics.jsonl').exists()  # A run that fails at its start leaves none.
     log.write(3, 'train', 'stage1', {'loss': 2.5, 'mfu': math.inf, 'other': math.nan})
@@ -27,7 +28,7 @@ def test_lines_and_rows(tmp_path, capsys):
     ]  # fmt: skip
     assert (tmp_path / 'log.txt').read_text() == 'hello\n' == capsys.readouterr().out
     log.close()
-    again = logs.Log(str(tmp_path))
+    again = tracking.Log(str(tmp_path))
     again.line('once more')
     again.write(4, 'train', 'stage1', {'loss': 2.0})
     again.close()
@@ -36,7 +37,7 @@ def test_lines_and_rows(tmp_path, capsys):
 
 
 def test_other_processes_are_silent(tmp_path, capsys):
-    log = logs.Log(str(tmp_path / 'nowhere'), active=False)
+    log = tracking.Log(str(tmp_path / 'nowhere'), active=False)
     log.line('hello')
     log.write(1, 'train', 'stage1', {'loss': 1.0})
     log.rewind(0)
@@ -45,7 +46,7 @@ def test_other_processes_are_silent(tmp_path, capsys):
 
 
 def test_rewinding_drops_later_rows_torn_lines_and_what_is_done_again(tmp_path):
-    log = logs.Log(str(tmp_path))
+    log = tracking.Log(str(tmp_path))
     log.rewind(5)  # There is nothing yet.
     for step in (1, 2, 3):
         log.write(step, 'train', 'test', {'loss': float(step)})
@@ -57,7 +58,7 @@ def test_rewinding_drops_later_rows_torn_lines_and_what_is_done_again(tmp_path):
     log.close()
     with open(tmp_path / 'metrics.jsonl', 'a') as file:
         file.write('{"step": 4, "kind": "tr')  # A process was killed here.
-    log = logs.Log(str(tmp_path))
+    log = tracking.Log(str(tmp_path))
     log.rewind(2, again=['test'], due=['left'])
     log.write(3, 'train', 'test', {'loss': 30.0})
     log.close()
@@ -77,7 +78,7 @@ def test_lines_that_are_no_rows_are_left_out_and_counted(tmp_path, capsys):
         row.encode() + b'\xff\n' + '\n'.join([*map(str.strip, strange), '']).encode() + row.encode()
     )
     (tmp_path / 'metrics.jsonl').write_bytes(text + b'{"step": 1')  # As a process that was killed.
-    log = logs.Log(str(tmp_path))
+    log = tracking.Log(str(tmp_path))
     log.rewind(1)
     log.close()
     assert (tmp_path / 'metrics.jsonl').read_text() == row * 2
@@ -91,7 +92,7 @@ def test_nothing_is_written_through_a_link(tmp_path, name):
     (tmp_path / 'elsewhere').write_text('')
     (tmp_path / 'run' / name).symlink_to('../elsewhere')
     with pytest.raises(UserError, match='outside of'):
-        log = logs.Log(str(tmp_path / 'run'))
+        log = tracking.Log(str(tmp_path / 'run'))
         log.write(1, 'train', 'x', {'loss': 1.0})
     assert (tmp_path / 'elsewhere').read_text() == ''
 
