@@ -43,8 +43,7 @@ import outcome
 
 from xlbench.evaluators import generation
 from xlbench.parallel import cluster
-from xlbench.system import logs
-from xlbench.training import checkpoints, train_step
+from xlbench.training import checkpoints, tracking, train_step
 
 # The errors that an operation is tried with.
 ERRORS = {
@@ -239,18 +238,18 @@ def _numberless(path: str) -> str:
 def _cut_short(scratch: pathlib.Path) -> None:
     """Makes a run that was told to end in its third step, which it has saved."""
     commands.tiny_root(scratch)
-    write = logs.Log.write
+    write = tracking.Log.write
 
     def write_until(log: Any, step: int, *rest: Any) -> None:
         write(log, step, *rest)
         if step == 3:
             raise KeyboardInterrupt
 
-    logs.Log.write = write_until
+    tracking.Log.write = write_until
     try:
         assert _start(commands.COMMANDS['train'], scratch)[0] == 130
     finally:
-        logs.Log.write = write
+        tracking.Log.write = write
     assert checkpoints.steps(str(scratch / 'run'))
 
 
