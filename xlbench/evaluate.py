@@ -112,8 +112,9 @@ def _evaluate(args: argparse.Namespace, output: str, first: bool) -> tuple[int, 
     name = _eval_name(config, args.like)
     block = config.evals[name]
     split = args.split or block.split
-    own = next((b for b in (block, *config.evals.values()) if b.split == split), {})
-    own_number = own.get('num_examples', 0)  # Of the run's own result on the split; 0: all.
+    own = [b for b in (block, *config.evals.values()) if b.split == split]
+    # Of the run's own result on the split; 0: all.
+    own_number = own[0].get('num_examples', 0) if own else 0
     number = own_number if args.num_examples is None else args.num_examples
     decoding, decoded = _decoding(config, block, decoding_lib.given_options(args))
     ranking, keep, decoding = _ranking(args, decoding)

@@ -78,6 +78,7 @@ def test_the_same_command_has_the_same_workdir(path):
         (['--config.rate=x'], "config.rate is 'x'; it must be a number"),
         (['--config.flag=perhaps'], "config.flag is 'perhaps'; it must be True or False"),
         (['--noconfig.seed'], 'config.seed is not True or False; --config.seed=VALUE sets it'),
+        (['--noconfig.flag', 'True'], 'unrecognized arguments: True; see xlbench train --help'),
         (['--config.seed'], 'config.seed has no value'),
         (['--config.seed', '--workdir=x'], 'config.seed has no value'),
         (['--nonsense=1'], 'unrecognized arguments: --nonsense=1; see xlbench train --help'),

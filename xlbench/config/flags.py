@@ -144,7 +144,7 @@ def _divided(argv: Iterable[str]) -> tuple[list[list[Any]], list[str]]:
         argument = re.sub('^-(?=(no)?config)', '--', argument)
         if match := re.fullmatch(r'--(no)?config\.([^=]*)(?:=(.*))?', argument, re.DOTALL):
             overrides.append([*match.groups()])
-            lacks_value = match[3] is None
+            lacks_value = not match[1] and match[3] is None
         elif lacks_value and not argument.startswith('--'):
             overrides[-1][2], lacks_value = argument, False
         else:

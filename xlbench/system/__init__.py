@@ -6,7 +6,6 @@
   untrusted  files from elsewhere: regular files inside a folder, and limits on what is read
   files      small files, written whole or not at all, and checked when they are read
   locks      one writer at a time
-  logs       the log of a run
   sessions   the cost of a run: how long processes worked for it
   progress   how far something is, in one line
   work       work in other processes, or begun before earlier work has ended
