@@ -1,5 +1,6 @@
 """Tests of xlbench/data/readers."""
 
+import errno
 import functools
 import gzip
 import json
@@ -475,6 +476,17 @@ def test_large_arrays_are_read_in_little_memory(tmp_path, monkeypatch):
     path = put(tmp_path, 'c.json', json.dumps(['x' * 4_000_000]))
     _, said = broken(readers.json_items(path))
     assert 'an object is too long' in said and 'XLBENCH_MAX_LINE_BYTES' in said
+
+
+def test_what_a_disk_says_while_an_array_is_read_is_known(monkeypatch):
+    def fail(path):
+        raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+    monkeypatch.setattr(json_files.text_lines, 'open_binary', fail)
+    with pytest.raises(errors.UserError, match='cannot be read') as caught:
+        list(readers.json_items('a.json'))
+    trouble = errors.storage_trouble(caught.value)
+    assert trouble is not None and trouble.advice == 'check the disk'
 
 
 def test_interviews(tmp_path):

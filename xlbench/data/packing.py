@@ -215,6 +215,7 @@ def choose_layout(sample: np.ndarray, largest: Shape, limits: Shape, options: Ba
     batch_size, count = options.batch_size, options.length_buckets
     if count == 1:
         return Layout((limits,), (batch_size,), (limits,) if options.packing else ())
+    packed: tuple[Shape, ...] = ()
     if options.packing:
         tried = []
         # Narrow rows mean cheap attention. Rows are then cut to the smallest shape that holds them.
@@ -227,7 +228,7 @@ def choose_layout(sample: np.ndarray, largest: Shape, limits: Shape, options: Ba
         packed, shapes = min(tried, key=lambda one: one[0])[1:]
     else:
         largest = Shape(*(min(-(-a // 8) * 8, b) for a, b in zip(largest, limits, strict=True)))
-        packed, shapes = (), best_chain(sample, largest, count)[0]
+        shapes = best_chain(sample, largest, count)[0]
     if options.equal_rows:
         return Layout(shapes, (batch_size,) * len(shapes), packed)
     # Equal positions in every batch, and not more than in the largest shape, which so decides what

@@ -220,9 +220,9 @@ class GenerationEvaluator(base.Evaluator[base.Task, Weights, Rows]):
         if isinstance(chosen.get('encoded'), jax.Array):  # Not a tree of a family's own.
             source = {name: chosen[name] for name in ('encoded', 'encoder_segment_ids')}
             width = self._widths[source['encoder_segment_ids'].shape[1]]
-            # Without what is encoded already: its own width would need a program of its own.
-            chosen = {name: x for name, x in chosen.items() if not name.startswith('encoder_')}
-            chosen |= _widened(width, source)
+            # What else there is of the inputs is not read, and would be a program for each width.
+            rest = {name: x for name, x in chosen.items() if not name.startswith('encoder_')}
+            chosen = rest | _widened(width, source)
         return chosen
 
     def summarise(self, task: base.Task, rows: Rows) -> tuple[base.Result, base.Lines]:

@@ -104,7 +104,8 @@ class TrainBatches(Iterator[Batch], contextlib.AbstractContextManager['TrainBatc
         )
         self._planner = ThreadPoolExecutor(1, 'xlbench-plan')
         given = self._windows, self._examples, self._layout, seed, plan
-        submit = functools.partial(self._planner.submit, orders.plan_window, *given)
+        planned = functools.partial(orders.plan_window, *given)
+        submit = functools.partial(self._planner.submit, planned)
         self._planned = functools.lru_cache(maxsize=3)(submit)
         self._each_task = options.each_task
         kind = 'each' if options.each_task else options.one_task

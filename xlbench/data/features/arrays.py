@@ -37,7 +37,10 @@ class Conventions:
         vocabulary = manifest['vocabulary']
         family = vocabularies.FAMILIES.get(vocabulary.get('family') or '')
         return cls(
-            *(vocabulary[key] for key in ('pad_id', 'eos_id', 'decoder_start_id', 'size')),
+            vocabulary['pad_id'],
+            vocabulary['eos_id'],
+            vocabulary['decoder_start_id'],
+            vocabulary['size'],
             answer_mark=tuple(manifest.get('answer_mark') or ()),
             segment_marks=tuple(manifest.get('segment_marks') or ()),
             language_last=family is not None and family.language_last,

@@ -288,7 +288,7 @@ def check_view(view: str, prepared: Sequence[Prepared], packing: bool = False) -
                 'of that kind, or change config.objective.name'
             )
         if view == 'language_start':
-            family = vocabularies.FAMILIES.get(task.manifest['vocabulary'].get('family'))
+            family = vocabularies.FAMILIES.get(task.manifest['vocabulary'].get('family') or '')
             if not (family and family.needs_languages and family.target):
                 raise UserError(
                     f'targets of {task.name} do not begin with a language in its vocabulary; set '

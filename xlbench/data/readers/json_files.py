@@ -205,21 +205,25 @@ def json_items(path: str) -> Iterator[tuple[int, Json]]:
 
     Example: [{"id": "a"}, {"id": "b"}] -> (1, {'id': 'a'}), (2, {'id': 'b'})
     """
-    number, line, text = 0, 0, None
+    number, text = 0, None
     try:
         with text_lines.open_binary(path) as file:
             text = _Text(file)
             for number, value in enumerate(text.values(), 1):
                 yield number, value
-        return
     except text_lines.BROKEN as error:
-        reason = text_lines.broken(error)
+        reason = f'{text_lines.broken(error)}{_after(number)}'
+        raise text_lines.broken_file(path, 0, reason) from error
     except UnicodeDecodeError as error:
-        reason = f'not UTF-8: byte 0x{error.object[error.start]:02x}'
+        reason = f'not UTF-8: byte 0x{error.object[error.start]:02x}{_after(number)}'
+        raise text_lines.broken_file(path, 0, reason) from None
     except ValueError as error:
-        line, reason = text.line if text else 0, str(error)
-    after = f', after object {number}' if number else ''
-    raise text_lines.broken_file(path, line, f'{reason}{after}')
+        line = text.line if text else 0
+        raise text_lines.broken_file(path, line, f'{error}{_after(number)}') from None
+
+
+def _after(number: int) -> str:
+    return f', after object {number}' if number else ''
 
 
 class _Text:

@@ -235,10 +235,10 @@ def _add_tokens(
         flags = ((token.content, token.content in special) for token in added)
         added = [Token(word, special=is_one, normalized=not is_one) for word, is_one in flags]
     own_ends = [Token(word, special=True, normalized=False) for word in FAMILIES[family].added]
-    tokens: dict[str, tokenizers.AddedToken] = {}
+    tokens = {token.content: token for token in map(_added_token, added)}
     # `own` are those of the vocabulary file.
     rest = *named.values(), *(listed or own), *files.special.listed(), *own_ends
-    for token in map(_added_token, (*added, *rest)):
+    for token in map(_added_token, rest):
         tokens.setdefault(token.content, token)
     tokenizer.add_tokens(list(tokens.values()))
 
