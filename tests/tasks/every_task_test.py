@@ -1,11 +1,13 @@
 """What holds of the tasks of all benchmarks: missing files, metrics, the counts of real files."""
 
 import json
+import re
 
 import pytest
 import task_records
 
 from xlbench import pipeline
+from xlbench.data import corpora
 from xlbench.system import errors
 
 
@@ -32,6 +34,8 @@ def test_a_missing_file_is_named_with_where_to_get_it(tmp_path, name, split, mes
     with pipeline.bound(None, str(tmp_path)), missing as caught:
         source.paths(split)
     assert '\n' not in str(caught.value)
+    corpus = re.search(r'data list (\w+)', str(caught.value))
+    assert corpus is None or corpus[1] in corpora.CORPORA
 
 
 TEXTS = {'MultilingualRouge', 'SacreBleu', 'ChrF', 'Distinct'}
