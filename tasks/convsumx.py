@@ -59,4 +59,12 @@ def read(task: str, source: str, target: str, split: str, path: str) -> Iterator
     return readers.convert(path, rows.read(path, keys, rows.Layout('jsonl')), pair)
 
 
-pipeline.add_text_tasks(CONVSUMX, read, files, tuple(SPLITS), FIELDS, keep=['id'])
+pipeline.add_text_tasks(
+    CONVSUMX,
+    read,
+    files,
+    tuple(SPLITS),
+    FIELDS,
+    hint='python -m xlbench.data list convsumx says how to get it',
+    keep=['id'],
+)

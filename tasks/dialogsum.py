@@ -84,7 +84,8 @@ for _task in DIALOGSUM.tasks:
             FIELDS,
             source_lang='en',
             target_lang='en',
-            hint='python -m xlbench.data list dialogsum says how to get it',
+            hint='python -m xlbench.data list dialogsum says how to get it; the training file '
+            'is in the folder DialogSum_Data there, and belongs into the folder dialogsum',
         ),
         keep=['id', postprocess.REFERENCES],
         metrics=[

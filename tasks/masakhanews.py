@@ -53,5 +53,12 @@ def read(task: str, source: str, target: str, split: str, path: str) -> Iterator
 
 
 pipeline.add_text_tasks(
-    MASAKHANEWS, read, files, tuple(SPLITS), _KEYS, inputs='{text}', targets='{headline}'
+    MASAKHANEWS,
+    read,
+    files,
+    tuple(SPLITS),
+    _KEYS,
+    hint='python -m xlbench.data list masakhanews says how to get it',
+    inputs='{text}',
+    targets='{headline}',
 )

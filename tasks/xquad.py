@@ -64,6 +64,7 @@ pipeline.add_text_tasks(
     files,
     ('train', 'validation', 'test'),
     FIELDS,
+    hint='python -m xlbench.data list xquad says how to get it',
     inputs='{passage}' + pipeline.ANSWER_SEPARATOR + '{answer}',
     targets='{question}',
     keep=['id'],

@@ -1,11 +1,13 @@
 """What holds of the tasks of all benchmarks: missing files, metrics, the counts of real files."""
 
 import json
+import re
 
 import pytest
 import task_records
 
 from xlbench import pipeline
+from xlbench.data import corpora
 from xlbench.system import errors
 
 
@@ -14,13 +16,16 @@ from xlbench.system import errors
     [
         ('clidsum_xsamsum_en_zh', 'validation', 'XSAMSum/val.json .*data list clidsum '),
         ('convsumx_qmsumx_en_zh', 'train', 'qmsumx.train.jsonl.*data list convsumx '),
+        ('dialogsum_summary_en_en', 'train', 'dialogsum.train.jsonl.*data list .*DialogSum_Data'),
         ('dialogsum_topic_en_en', 'test', 'dialogsum.test.jsonl.*data list dialogsum '),
         ('fewshot_udpos_ta_ta', 'train', r'udpos/train-ta\.tsv .*listed at the top'),
+        ('masakhanews_tg_fr_fr', 'train', r'fra/train\.tsv .*data list masakhanews '),
         ('mrs_generation_de_de', 'test', r'mrs/test/de/\*\.tsv\* .*data list mrs '),
         ('mrs_generation_de_de', 'responses', 'mrs/rsp_set/de/response_lm_cluster.txt .*list mrs '),
         ('xdailydialog_retrieval_zh_zh', 'train', '1k_part_data/dialogues_text_Zh.txt.*list xdai'),
         ('xdailydialog_retrieval_it_it', 'train', 'xdailydialog/dialogues_text_It.txt.*list xdai'),
         ('xpersona_generation_ja_ja', 'train', 'Jp_persona_split_valid_human_.*list xpersona'),
+        ('xquad_qg_en_zh', 'train', r'xquad/xquad\.en\.json .*data list xquad '),
     ],
 )
 def test_a_missing_file_is_named_with_where_to_get_it(tmp_path, name, split, message):
@@ -29,6 +34,8 @@ def test_a_missing_file_is_named_with_where_to_get_it(tmp_path, name, split, mes
     with pipeline.bound(None, str(tmp_path)), missing as caught:
         source.paths(split)
     assert '\n' not in str(caught.value)
+    corpus = re.search(r'data list (\w+)', str(caught.value))
+    assert corpus is None or corpus[1] in corpora.CORPORA
 
 
 TEXTS = {'MultilingualRouge', 'SacreBleu', 'ChrF', 'Distinct'}

@@ -137,7 +137,8 @@ def evaluate(
     evaluation in training, which does not decode by default, and of the final one. The lengths are
     by default those of training.
     """
-    both.setdefault('lengths', c.batches.lengths.to_dict())
+    if 'lengths' not in both:
+        both['lengths'] = c.batches.lengths.to_dict()
     if c.objective.name in ('generation', 'language_model', 'multi_view'):
         dev = dict(decode=False) | dict(dev or {})
     c.evals = scenario.evals(every, dev=dev, test=test, **both)

@@ -85,12 +85,14 @@ def add_text_tasks(
     files: Callable[..., Sequence[str]],
     splits: Sequence[str],
     fields: Sequence[str],
+    *,
+    hint: str = '',
     **more: Any,
 ) -> None:
     """Adds a text-to-text task for each name of a benchmark, and its mixtures.
 
     `read` and `files` are those of a `RecordSource`, but get the task, the source language and the
-    target language first. `more` is as for `add_text_task`.
+    target language first; `hint` is as there. `more` is as for `add_text_task`.
     """
     for name in benchmark.task_names():
         task, source, target = name.split('_')[1:]
@@ -101,7 +103,7 @@ def add_text_tasks(
             fields,
             source_lang=source,
             target_lang=target,
-            hint=f'python -m xlbench.data list {benchmark.name} says how to get it',
+            hint=hint,
         )
         add_text_task(name, texts, **more)
     add_scenarios(benchmark)
