@@ -96,6 +96,13 @@ def test_classification_reads_its_labels_from_the_training_data(root):
     assert pipeline.labels(task) == ('no', 'yes')
 
 
+def test_a_task_is_shown_without_reading_its_files(root):
+    task = pipeline.register_classification_task(
+        'gone_stars', text='review', label='stars', lang='en', files={'train': 'gone.csv'}
+    )
+    assert 'Labels' in repr(task.output_features)
+
+
 def test_classification_of_pairs_with_labels_in_an_order(root):
     lines = [
         {'premise': 'Es regnet', 'hypothesis': 'Es ist nass', 'label': True},

@@ -117,7 +117,7 @@ def ids_by(function: Callable[..., np.ndarray], tensor: 'tf.Tensor') -> 'tf.Tens
     return ids
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)  # To show labels would read files.
 class PlainVocabulary:
     """A vocabulary in SeqIO's sense that leaves ids as they are, without importing SeqIO."""
 

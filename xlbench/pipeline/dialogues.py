@@ -121,7 +121,7 @@ def register_dialogue_tasks(
     def patterns(split: str) -> list[str]:
         # The files of a split, then those whose pairs it must not have.
         seen = drop_seen and split != 'train' and 'train' in files.paths
-        return [files.paths[name] for name in ([split, 'train'] if seen else [split])]
+        return [str(files.paths[name]) for name in ([split, 'train'] if seen else [split])]
 
     def pairs(split: str, paths: Iterable[str]) -> Iterator[readers.Item]:
         for path in paths:

@@ -80,7 +80,10 @@ class Worker:
     def write(
         self, task: str, split: str, index: int, first: int, pieces: Sequence[Piece]
     ) -> tuple[str, str, ShardEntry]:
-        """Writes a shard, whose first row has a number, of some pieces; its entry in a manifest."""
+        """Writes the rows of some pieces as a shard; returns the manifest's entry.
+
+        `first` is the number of its first row among those of the job.
+        """
         rows = [row for piece in pieces for row in self._rows(task, split, *piece)]
         with pipeline.bound(self.vocabulary, self.root):
             encode = examples_lib.encoder(registry.task(task))
