@@ -29,6 +29,7 @@ from put_files import damage, tree
 
 from xlbench import pipeline
 from xlbench.data import features, prepared, tokenizers
+from xlbench.pipeline import registry
 from xlbench.prepare import (
     __main__ as command,
     examples as examples_lib,
@@ -280,6 +281,16 @@ def test_a_mixture_and_what_is_up_to_date(root, capsys):
     assert not any(d.fresh for d in run(root, 'mtg_multi_qg', splits='train', force=True))
     assert tree(root / 'prepared') == now
     assert run(root, 'mtg_multi_qg:validation', splits='test')[0].job.split == 'validation'
+
+
+def test_a_mixture_is_described_in_splits_that_all_of_its_tasks_have(root, monkeypatch):
+    pipeline.use_root(str(root))
+    jobs, whole = mixtures.resolve('mtg_multi_qg:train?', 'test')
+    assert [(mixture.name, split) for mixture, split in whole] == [('mtg_multi_qg', 'train')]
+    members = registry.members
+    without = types.SimpleNamespace(splits=())
+    monkeypatch.setattr(registry, 'members', lambda entry: [*members(entry), without])
+    assert mixtures.resolve('mtg_multi_qg:train?', 'test') == (jobs, [])
 
 
 def test_another_vocabulary_of_the_same_name(root):
