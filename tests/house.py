@@ -20,7 +20,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     'decoding': (965, 8),
     'dialogues': (459, 4),
     'evaluators': (1399, 6),
-    'fewshot': (4843, 20),
+    'fewshot': (4846, 20),
     'huggingface': (3123, 14),
     'inference': (2849, 11),
     'interactive': (463, 4),

@@ -132,11 +132,7 @@ class Journal:
         if self.has(row.key):
             raise ValueError(f'results.jsonl already has {row.key}')
         if predicted is not None:
-            path, labels = row.predictions(self._workdir), _as_bytes(predicted)
-            if row.bucket is None:
-                _save_labels(path, labels)
-            else:
-                _save_row(path, row.bucket, num_buckets, labels)
+            self._write_predictions(row, predicted, num_buckets)
         data = (json.dumps(dataclasses.asdict(row), allow_nan=False) + '\n').encode()
         with files.naming(self._path), self._path.open('ab') as file:
             file.truncate(self._size)
@@ -169,6 +165,13 @@ class Journal:
         _save_labels(path, gold)
         note = files.as_json(msgspec.structs.asdict(test_set))
         files.write(path_of(self._workdir, task, language, suffix='.json'), note)
+
+    def _write_predictions(self, row: Row, predicted: np.ndarray, num_buckets: int) -> None:
+        path, labels = row.predictions(self._workdir), _as_bytes(predicted)
+        if row.bucket is None:
+            _save_labels(path, labels)
+        else:
+            _save_row(path, row.bucket, num_buckets, labels)
 
 
 def bucket_numbers(asked: int | Sequence[int]) -> range:
