@@ -55,7 +55,7 @@ def program(tmp_path, monkeypatch):
     def write(text):
         (tmp_path / 'program.py').write_text(text, encoding='utf-8')
 
-    for name in (*cluster_lib.VARIABLES, cluster_lib.WAIT):
+    for name in (*cluster_lib.VARIABLES, cluster_lib.WAIT.variable):
         monkeypatch.delenv(name, raising=False)
     settings = {'MODULE': 'program', 'PYTHON': sys.executable}
     for name, value in settings.items():
@@ -339,7 +339,7 @@ def submit_two(*arguments: str) -> str:
 @pytest.mark.parametrize('told', ['scontrol requeue', 'scancel --batch --signal=TERM'])
 def test_slurm_trains_on_after_a_requeue(slurm, tiny_root, monkeypatch, told):
     """The job ends with the very scores of one that nobody disturbed."""
-    for name in (*cluster_lib.VARIABLES, cluster_lib.WAIT):
+    for name in (*cluster_lib.VARIABLES, cluster_lib.WAIT.variable):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv('XLBENCH_PYTHON', sys.executable)
     monkeypatch.setenv('PYTHONPATH', str(PROJECT))
