@@ -35,8 +35,8 @@ from xlbench.system.trees import Params
 Rows = dict[str, np.ndarray]  # [examples, ...] each.
 # Parameters with what decoding makes of them once.
 Weights = tuple[Params, decoding_lib.Layout, decoding_lib.Copies]
-# See few_widths. On two CPU cores such a program takes 10 seconds to compile, and a batch of 64 whose
-# inputs are 1.4 times as wide 0.4 seconds longer.
+# See few_widths. On two CPU cores such a program takes 10 seconds to compile, and a batch of 64
+# with inputs 1.4 times as wide takes 0.4 seconds longer.
 MANY_BATCHES, WIDER = 8, 1.5
 _SCORES = ('loss', 'perplexity', 'log_probability')  # The evaluation's own, of task or example.
 
