@@ -368,7 +368,7 @@ class Examples:
 
 @dataclasses.dataclass(frozen=True)
 class Window:
-    """One planned window."""
+    """Examples that are planned together, and the batches of them."""
 
     examples: np.ndarray  # [window], example numbers in stream order.
     batches: list[packing.PlannedBatch]  # Their rows list places in `examples`.

@@ -26,7 +26,7 @@ _PACK_INPUTS = (3 / 8, 1 / 2, 5 / 8, 3 / 4, 1)
 _PACK_TARGETS = (1 / 2, 3 / 4, 1)
 _GRID = (32, 16)  # Candidate widths of inputs and targets are multiples of limit / this.
 _PAIR = ('left', 'right')  # The sides of a batch whose rows have widths of their own.
-_STEP = 8  # Their widths are multiples of it.
+_STEP = 8  # The widths of these rows are multiples of it.
 _DRAWS = 256  # Batches that are drawn to see how long their texts are.
 _FITS = 0.98  # Of these, how many fit into a part.
 

@@ -220,7 +220,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Weights, Rows]):
         if isinstance(chosen.get('encoded'), jax.Array):  # Not a tree of a family's own.
             source = {name: chosen[name] for name in ('encoded', 'encoder_segment_ids')}
             width = self._widths[source['encoder_segment_ids'].shape[1]]
-            # What else there is of the inputs is not read, and would be a program for each width.
+            # Nothing else of the inputs is read. All are widened, if by 0, to be sharded alike.
             rest = {name: x for name, x in chosen.items() if not name.startswith('encoder_')}
             chosen = rest | _widened(width, source)
         return chosen

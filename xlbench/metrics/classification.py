@@ -17,9 +17,9 @@ from xlbench.system import errors
 class Classification:
     """Accuracy, the metric of arXiv:2012.15682, and the mean F1 of the labels, 0 to 100."""
 
-    # That macro_f1 averages over. One that is neither right nor predicted anywhere counts as 0. By
-    # default those that are right or predicted somewhere, as scikit-learn does; then a rare label
-    # can be missing from the mean of a small split.
+    # The labels that macro_f1 averages over; one that is neither right nor predicted anywhere
+    # counts as 0. By default, as in scikit-learn, those that are right or predicted somewhere;
+    # then the mean of a small split can lack a rare label.
     labels: tuple[str, ...] = ()
 
     def __post_init__(self):

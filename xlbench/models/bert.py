@@ -109,7 +109,7 @@ class DisentangledAttention(SelfAttention):
     config: BertConfig
 
     def __call__(self, x, bias: Any = None, mask: Any = None, train: bool = False) -> jax.Array:
-        """As SelfAttention; `bias` are embedded distances, [2 * relpos_buckets, embed]."""
+        """Attends as SelfAttention; `bias` is embedded distances [2 * relpos_buckets, embed]."""
         q, k, v = self.project(x)
         of_queries, of_keys, _ = self.project(bias[None], length=None)
         cfg = self.config

@@ -336,7 +336,7 @@ class _Training(msgspec.Struct):
 
 @dataclasses.dataclass(frozen=True)
 class SourceTraining:
-    """One source training, as far as its workdir tells; None is what it does not say."""
+    """The training of a source model; None where its workdir does not say."""
 
     workdir: pathlib.Path
     learning_rate: float | None  # Of the last stage, at its highest.

@@ -60,7 +60,7 @@ def fill(
     form: PaperTable,
     value: Callable[[Key, str], str | None],  # Text of a score, by its cell's key and its name.
     whose: str,  # What the caption ends with: 'as printed in arXiv:2202.05599', say.
-    notes: Sequence[str] = (),  # Behind the paper's own and those that name what is empty.
+    notes: Sequence[str] = (),  # Follow the paper's own notes and those that name empty rows.
     *,
     models: Collection[str] | None = None,  # Whose rows are named where empty; None: all rows.
     lacking: Collection[str] = (),  # Scores that nothing has; named once for all rows.
